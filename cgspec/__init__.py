@@ -1,0 +1,1 @@
+"""cgspec runs Ray Compiled Graphs from one checked-in YAML file."""

@@ -1,0 +1,261 @@
+"""Reads raw YAML data into ``values``, collecting a finding for whatever cannot be one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+from typing import Literal as Choice
+
+from cgspec import expressions, values
+from cgspec.diagnostics import Finding, Path, suggest
+from cgspec.values import DTYPES, MAKERS, SPECIAL, CannotMake, FunctionRef, Literal, Value
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+RESERVED = frozenset({"inputs", "index", "size", "device", "i"})
+"""Names that vars, axes, actors, tasks and inputs cannot have."""
+
+_DOLLAR = re.compile(r"\$\$|\$\{([^{}]*)\}|\$")
+_KEYS = (*MAKERS, *SPECIAL, "$each")
+
+
+class ValueReader:
+    """Parses values in the light of the spec's vars.
+
+    Attributes:
+        variables: the vars, already parsed.
+        function: turns the text of ``$call`` and the path where it stands into a reference, or raises CannotMake.
+        findings: what was wrong so far.
+    """
+
+    def __init__(self, variables: Mapping[str, Value], function: Callable[[str, Path], FunctionRef]) -> None:
+        self.variables = dict(variables)
+        self.function = function
+        self.findings: list[Finding] = []
+
+    def read(self, data: Any, path: Path) -> Value:
+        """The value that ``data`` says; a faulty part becomes None and a finding."""
+        if isinstance(data, str):
+            return self._text(data, path) if "$" in data else Literal(data)
+        if isinstance(data, list):
+            return values.join_items([self.read(item, (*path, n)) for n, item in enumerate(data)])
+        if isinstance(data, dict):
+            marks = [key for key in data if isinstance(key, str) and key.startswith("$") and not key.startswith("$$")]
+            if marks:
+                return self._guarded(lambda: self._marked(marks[0], data, path), path)
+            entries = [(_unescape(key), self.read(value, (*path, key))) for key, value in data.items()]
+            return values.join_entries(entries)
+        return Literal(data)
+
+    def constant(self, data: Any, path: Path) -> Any:
+        """Plain data for a place that allows nothing else, with vars filled in."""
+        value = self.read(data, path)
+        if isinstance(value, Literal):
+            return value.data
+        shown = ", ".join(sorted(value.uses)) or "a value"
+        self.report("not-constant", f"a constant is needed here, and this uses {shown}", path)
+        return None
+
+    def report(
+        self,
+        code: str,
+        message: str,
+        path: Path,
+        *,
+        span: tuple[int, int] | None = None,
+        fix: str = "",
+        on: Choice["key", "value"] = "value",
+    ) -> None:
+        self.findings.append(Finding(code, message, path, span=span, fix=fix, on=on))
+
+    def _guarded(self, read: Callable[[], Value], path: Path) -> Value:
+        try:
+            return read()
+        except CannotMake as error:
+            self.report("bad-value", str(error), path)
+            return Literal(None)
+
+    def _text(self, text: str, path: Path) -> Value:
+        if text[0] == "$" and text[1:2] not in ("$", "{"):
+            return self._guarded(lambda: self._name(text[1:], path, (0, len(text))), path)
+        return self._guarded(lambda: values.join_text(list(self._parts(text, path))), path)
+
+    def _parts(self, text: str, path: Path) -> Iterator[Value]:
+        end = 0
+        for match in _DOLLAR.finditer(text):
+            yield Literal(text[end : match.start()])
+            end = match.end()
+            if match.group() == "$$":
+                yield Literal("$")
+            elif match.group(1) is not None:
+                yield self._name(match.group(1).strip(), path, match.span())
+            else:
+                fix = "write ${name} for a var, or $$ for a dollar sign"
+                message = "a single `$` inside text stands for nothing"
+                self.report("unknown-var", message, path, span=match.span(), fix=fix)
+        yield Literal(text[end:])
+
+    def _name(self, name: str, path: Path, span: tuple[int, int]) -> Value:
+        """What ``$name`` stands for."""
+        if name in self.variables:
+            return self.variables[name]
+        if name == "device":
+            return values.Device()
+        if name == "i" or name.startswith(("index.", "size.")):
+            return values.join_expr(expressions.parse(name), {})
+        offer = suggest(name, self.variables, noun="vars")
+        fix = "" if NAME.match(name) else "write $$ for a dollar sign"
+        self.report("unknown-var", f"there is no var {name}; {offer}", path, span=span, fix=fix)
+        return Literal(None)
+
+    def _marked(self, key: str, data: dict[Any, Any], path: Path) -> Value:
+        if key == "$expr":
+            return self._expr(data, path)
+        if key == "$call":
+            return self._call(data, path)
+        if key == "$feedback":
+            return self._feedback(data, path)
+        if key == "$each":
+            self.report("misplaced-value", "$each stands only directly under an input's name", path)
+            return Literal(None)
+        maker = MAKERS.get(key)
+        if maker is None:
+            offer = suggest(key, _KEYS, noun="values")
+            self.report("unknown-value", f"{key} is no value that cgspec makes; {offer}", (*path, key), on="key")
+            return Literal(None)
+        return self._made(key, maker, data, path)
+
+    def _made(self, key: str, maker: values.Maker, data: dict[Any, Any], path: Path) -> Value:
+        inner, inner_path = data, path
+        if maker.nested:
+            self._check_keys(key, data, (key,), (), path)
+            inner, inner_path = data[key], (*path, key)
+            if inner is None and not maker.required:
+                inner = {}
+            if not isinstance(inner, dict):
+                needed = ", ".join((*maker.required, *maker.optional))
+                self.report("wrong-type", f"{key} takes a map with {needed}", inner_path)
+                return Literal(None)
+            complete = self._check_keys(key, inner, maker.required, maker.optional, inner_path)
+        else:
+            complete = self._check_keys(key, inner, (key,), maker.optional, inner_path)
+        arguments = {str(name): self.read(value, (*inner_path, name)) for name, value in inner.items()}
+        if not complete or not self._check_arguments(key, arguments, inner_path):
+            return Literal(None)
+        uses = frozenset().union(maker.uses, *(value.uses for value in arguments.values()))
+        return values.Marked(key, arguments, uses)
+
+    def _check_arguments(self, key: str, arguments: Mapping[str, Value], path: Path) -> bool:
+        """Whether the literal arguments have the types that the maker needs."""
+        good = True
+        for name, value in arguments.items():
+            wanted = ARGUMENT_TYPES.get((key, name))
+            if wanted is None or not isinstance(value, Literal):
+                continue
+            noun, fits = wanted
+            if not fits(value.data):
+                good = False
+                code = "unknown-dtype" if noun == "a dtype" else "wrong-type"
+                offer = f"; {suggest(str(value.data), DTYPES, noun='dtypes')}" if noun == "a dtype" else ""
+                self.report(code, f"{name} of {key} is {noun}, not {value.data!r}{offer}", (*path, name))
+        return good
+
+    def _check_keys(
+        self, key: str, data: dict[Any, Any], required: tuple[str, ...], optional: tuple[str, ...], path: Path
+    ) -> bool:
+        known = (*required, *optional)
+        for name in data:
+            if name not in known:
+                offer = suggest(str(name), known, noun="it takes")
+                self.report("unknown-key", f"{key} takes no {name}; {offer}", (*path, name), on="key")
+        missing = [name for name in required if name not in data]
+        if missing:
+            self.report("missing-key", f"{key} needs {' and '.join(missing)}", path)
+        return not missing
+
+    def _expr(self, data: dict[Any, Any], path: Path) -> Value:
+        self._check_keys("$expr", data, ("$expr",), (), path)
+        text, inner = data["$expr"], (*path, "$expr")
+        if isinstance(text, (int, float)) and not isinstance(text, bool):
+            text = str(text)
+        if not isinstance(text, str):
+            self.report("wrong-type", "$expr takes text", inner)
+            return Literal(None)
+        try:
+            expression = expressions.parse(text)
+        except expressions.ExpressionError as error:
+            self.report("bad-expression", f"`{text[:60]}` is no expression: {error}", inner, span=error.span)
+            return Literal(None)
+        known = {name: self.variables[name] for name in expression.names if name in self.variables}
+        unknown = [name for name in expression.names if name not in known and not _deferred(name)]
+        for name in unknown:
+            offer = suggest(name, [*self.variables, "i"], noun="names")
+            message = f"{name} is not known in an expression; {offer}"
+            self.report("unknown-var", message, inner, span=expression.names[name])
+        return Literal(None) if unknown else self._guarded(lambda: values.join_expr(expression, known), inner)
+
+    def _call(self, data: dict[Any, Any], path: Path) -> Value:
+        self._check_keys("$call", data, ("$call",), ("args",), path)
+        if not isinstance(data["$call"], str):
+            self.report("wrong-type", "$call takes `file.py:function` or `package.module:function`", (*path, "$call"))
+            return Literal(None)
+        arguments = self.read(data.get("args") or {}, (*path, "args"))
+        if isinstance(data.get("args", {}), (str, int, float)):
+            self.report("wrong-type", "args of $call is a map (by name) or a list (by position)", (*path, "args"))
+        return values.Call(self.function(data["$call"], (*path, "$call")), arguments, arguments.uses | {"call"})
+
+    def _feedback(self, data: dict[Any, Any], path: Path) -> Value:
+        complete = self._check_keys("$feedback", data, ("$feedback", "first"), ("lag",), path)
+        lag = self.constant(data.get("lag", 1), (*path, "lag"))
+        if not isinstance(data["$feedback"], str):
+            self.report("wrong-type", "$feedback takes the name of an output", (*path, "$feedback"))
+            complete = False
+        if not isinstance(lag, int) or isinstance(lag, bool) or lag < 1:
+            self.report("wrong-type", f"lag is a whole number of iterations, at least 1, not {lag!r}", (*path, "lag"))
+            complete = False
+        if not complete:
+            return Literal(None)
+        first = self.read(data["first"], (*path, "first"))
+        return values.Feedback(data["$feedback"], lag, first, first.uses | {"i", "feedback"})
+
+
+def _deferred(name: str) -> bool:
+    return name in ("i", "device") or name in DTYPES or name.startswith(("index.", "size."))
+
+
+def _unescape(key: Any) -> Any:
+    return key.replace("$$", "$") if isinstance(key, str) and "$$" in key else key
+
+
+def _whole(data: Any) -> bool:
+    return isinstance(data, int) and not isinstance(data, bool)
+
+
+def _number(data: Any) -> bool:
+    return isinstance(data, (int, float)) and not isinstance(data, bool)
+
+
+def _shape(data: Any) -> bool:
+    return isinstance(data, (list, tuple)) and all(_whole(size) and 0 <= size < 2**40 for size in data)
+
+
+_SHAPE = ("a list of whole numbers", _shape)
+_DTYPE = ("a dtype", lambda data: isinstance(data, str) and data in DTYPES)
+_NUMBER = ("a number", lambda data: _number(data))
+_BOOL = ("true or false", lambda data: isinstance(data, bool))
+
+ARGUMENT_TYPES: dict[tuple[str, str], tuple[str, Callable[[Any], bool]]] = {
+    ("$dtype", "$dtype"): _DTYPE,
+    ("$tensor", "shape"): _SHAPE,
+    ("$tensor", "dtype"): _DTYPE,
+    ("$tensor", "fill"): ("a number", lambda data: _number(data) or isinstance(data, bool)),
+    ("$random", "shape"): _SHAPE,
+    ("$random", "dtype"): _DTYPE,
+    ("$random", "seed"): ("a whole number", lambda data: _whole(data) and 0 <= data < 2**63),
+    ("$env", "$env"): ("a name", lambda data: isinstance(data, str) and bool(data)),
+    ("$count", "from"): _NUMBER,
+    ("$count", "step"): _NUMBER,
+    ("$values", "$values"): ("a list with at least one value", lambda data: isinstance(data, list) and bool(data)),
+    ("$values", "cycle"): _BOOL,
+}
+"""(``$key``, argument) → what it is, and whether plain data fits."""
