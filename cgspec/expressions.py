@@ -230,7 +230,12 @@ class _Builder:
         if isinstance(node.slice, ast.Slice):
             raise ExpressionError("a slice is not allowed in it", self.span(node))
         value, index = self.build(node.value, depth), self.build(node.slice, depth)
-        return lambda resolve: operator.getitem(value(resolve), index(resolve))
+
+        def pick(resolve: Resolve) -> object:
+            sequence: Any = value(resolve)
+            return sequence[index(resolve)]
+
+        return pick
 
     def call(self, node: ast.Call, depth: int) -> Step:
         name = node.func.id if isinstance(node.func, ast.Name) else None

@@ -259,9 +259,7 @@ class Graph:
     @cached_property
     def output_refs(self) -> tuple[Ref, ...]:
         """Every reference of the outputs, in order, gathered lists spliced."""
-        return tuple(
-            ref for _, value in self.outputs for ref in (value.items if isinstance(value, Pack) else (value,))
-        )
+        return tuple(ref for _, value in self.outputs for ref in (value.items if isinstance(value, Pack) else (value,)))
 
     def source_name(self, ref: Ref) -> str:
         """The name of what a reference reads, without the return: ``inputs.x.0`` or ``fwd.0.2``."""

@@ -13,7 +13,8 @@ def duration(value: object) -> float:
     """Seconds of a duration such as ``30s``, ``5ms`` or ``1.5h``.
 
     Raises:
-        ValueError: it has no unit, an unknown unit, or is no duration; the message shows both readings of a bare number.
+        ValueError: it has no unit, an unknown unit, or is no duration; a bare number's message
+            shows both readings.
     """
     return _read(value, SECONDS, "a duration", ("s", "ms"))
 

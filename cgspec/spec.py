@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from cgspec import quantities
 
@@ -121,8 +121,12 @@ def _buffer(value: Any) -> Any:
 class EngineSpec(Model):
     """What executes the graph."""
 
-    kind: Literal["compiled", "direct", "local"] = Field("compiled", description="Ray Compiled Graph, actor calls, here")
-    max_inflight: Positive | None = Field(None, description="iterations that Ray accepts at once (default: run.inflight)")
+    kind: Literal["compiled", "direct", "local"] = Field(
+        "compiled", description="Ray Compiled Graph, actor calls, or here"
+    )
+    max_inflight: Positive | None = Field(
+        None, description="iterations that Ray accepts at once (default: run.inflight)"
+    )
     max_buffered: Positive = Field(1000, description="results that Ray keeps for the driver")
     buffer: Annotated[Size | None, BeforeValidator(_buffer)] = Field(
         None, description="bytes per channel; auto = the declared payload, else 1 MB"
@@ -210,7 +214,9 @@ class SweepSpec(Model):
     matrix: dict[str, list[Any]] = Field(description="dotted path to values")
     exclude: list[dict[str, Any]] = Field(default_factory=list, description="points that are left out")
     repeats: Positive = Field(1, description="times that each point is run")
-    order: Literal["interleave", "sequential"] = Field("interleave", description="repeats of a point apart, or together")
+    order: Literal["interleave", "sequential"] = Field(
+        "interleave", description="repeats of a point apart, or together"
+    )
     fresh: bool = Field(False, description="start Ray and the actors anew for each point")
 
 
@@ -228,7 +234,9 @@ class Spec(Model):
     include: list[str] = Field(default_factory=list, description="specs that this one builds on, relative to this file")
     vars: dict[str, Any] = Field(default_factory=dict, description="named constants")
     actors: dict[str, ActorSpec] = Field(description="see ActorSpec")
-    inputs: dict[str, Any] = Field(default_factory=dict, description="name to value; {$each: value, axes: ..} = a family")
+    inputs: dict[str, Any] = Field(
+        default_factory=dict, description="name to value; {$each: value, axes: ..} = a family"
+    )
     tasks: dict[str, TaskSpec] = Field(description="see TaskSpec")
     outputs: Any = Field(None, description="a reference, a list of them, or a map of names")
     engine: Annotated[EngineSpec, BeforeValidator(_kind)] = Field(default_factory=EngineSpec)  # type: ignore[arg-type]

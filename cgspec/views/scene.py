@@ -1,0 +1,103 @@
+"""What is drawn, free of any format: boxes in clusters, and the links between them.
+
+``instances`` and ``families`` make a scene from a graph; every format is a function of a scene. Ids are made here and
+never hold a user's text; every other text is the user's own, unescaped and of any length, for the format to tame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from cgspec.views.palette import Carrier
+
+Facts = tuple[tuple[str, str], ...]
+"""What is known of a thing, in the order in which it is told: (what, text) pairs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """One return of a multi-return task."""
+
+    name: str
+    unread: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A task, an input, an output or a collective (``plate``), or a family of one of them.
+
+    Attributes:
+        name: the instance's or the family's name.
+        note: the second line: what is called, or what kind of terminal it is.
+        lines: further lines, e.g. constants.
+        family: the family's name.
+        count: how many instances it stands for.
+        role: ``effect``: called for its effect; ``unread``: awaited and dropped.
+        after: the id of the box that its actor runs before this one, where no link says so.
+    """
+
+    id: str
+    kind: Literal["task", "input", "output", "plate"]
+    name: str
+    note: str
+    family: str
+    lines: tuple[str, ...] = ()
+    ports: tuple[Port, ...] = ()
+    count: int = 1
+    role: Literal["plain", "effect", "unread"] = "plain"
+    after: str | None = None
+    facts: Facts = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """An actor with its tasks, or an actor family; ``hue`` is the family's position in the graph."""
+
+    id: str
+    name: str
+    note: str
+    hue: int
+    boxes: tuple[Box, ...]
+    family: str
+    count: int = 1
+    facts: Facts = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What flows from one box to another; ``port`` is the place of the return that is read."""
+
+    id: str
+    source: str
+    target: str
+    carrier: Carrier
+    label: str
+    port: int | None = None
+    facts: Facts = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A whole picture.
+
+    Attributes:
+        subtitle: one line that counts what the graph holds.
+        remark: what the picture leaves out, or the empty string.
+        terminals: inputs, outputs and collectives, which belong to no actor.
+    """
+
+    name: str
+    subtitle: str
+    clusters: tuple[Cluster, ...]
+    terminals: tuple[Box, ...]
+    links: tuple[Link, ...]
+    remark: str = field(default="")
+
+    @property
+    def boxes(self) -> Iterator[Box]:
+        """Every box, those of actors first."""
+        for cluster in self.clusters:
+            yield from cluster.boxes
+        yield from self.terminals
