@@ -1,1 +1,202 @@
+"""The small interface that executes a graph: place, compile, submit, fetch, tear down; and the table of engines.
 
+The order of calls is ``place``, ``compile``, then for each phase ``begin``, any number of ``submit`` and as many
+``fetch``, ``end``; ``call`` stands between phases. ``teardown`` may be called at any time, from an except clause too.
+Everything raises ``errors.RunError`` (NotAble, TaskRaised, Stalled, ActorDied) with a filled-in ``Failure``; ``phase``
+and ``iteration`` in it are the engine's own count since ``begin``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pathlib
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, cast
+
+from cgspec.errors import RunError
+from cgspec.graph import Graph
+from cgspec.spec import ClusterSpec, EngineSpec, ProfileSpec
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a graph is executed.
+
+    Attributes:
+        inflight: iterations that are under way at once, at most.
+        root: the folder that class files are relative to.
+        rehearse: on CPUs: no GPUs are asked for, ``$device`` is ``cpu``, tensors travel through host memory.
+        log_dir: receives ``<actor>.<index>.log``, the complete stdout and stderr of each worker; None: dropped.
+        profiles: every profile phase of the run; ``nsight`` must be known before actors start.
+        nsight_actors: actors that Nsight watches, as indices into ``graph.actors``; None: all of them.
+    """
+
+    engine: EngineSpec
+    cluster: ClusterSpec
+    inflight: int
+    root: pathlib.Path
+    rehearse: bool = False
+    log_dir: pathlib.Path | None = None
+    profiles: tuple[ProfileSpec, ...] = ()
+    nsight_actors: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One pass over the graph.
+
+    Attributes:
+        name: ``warmup``, ``measure`` or ``profile``.
+        iterations: how many will be submitted (an upper bound is enough; the recorder is sized by it). For a profile
+            phase: its warmup and its recorded iterations together.
+        profile: the profiler that watches; None: no profiler.
+        actors: the actors that it watches, as indices into ``graph.actors``; None: all of them.
+        trace_dir: where its files go; made if it is not there.
+    """
+
+    name: str
+    iterations: int
+    profile: ProfileSpec | None = None
+    actors: tuple[int, ...] | None = None
+    trace_dir: pathlib.Path | None = None
+
+
+@dataclass
+class Fetched:
+    """One iteration's results.
+
+    Attributes:
+        values: one per ref of ``graph.output_refs``, copied out of shared memory; empty where there is an error.
+        at_ns: ``time.monotonic_ns()`` when the values were at hand, before copying and looking.
+        error: a task raised in this iteration; the graph is still usable.
+    """
+
+    values: list[object]
+    at_ns: int
+    error: RunError | None = None
+
+
+@dataclass(frozen=True)
+class TaskTimes:
+    """When a task ran, in ns of CLOCK_MONOTONIC (``time.monotonic_ns``) of its actor's node, by iteration.
+
+    Attributes:
+        first: the number of the first iteration that is held (0 unless the ring was full).
+        start, end: one entry per iteration; 0 where the task was skipped because what it reads had failed.
+    """
+
+    first: int
+    start: array[int]
+    end: array[int]
+
+
+@dataclass
+class PhaseData:
+    """What a phase left behind.
+
+    Attributes:
+        times: one per task of the graph.
+        files: traces that were fetched into the phase's ``trace_dir``.
+        peaks: actor member's name to the peak of its resident memory so far, in bytes.
+        notes: sentences about what was not possible, for people.
+    """
+
+    times: tuple[TaskTimes, ...]
+    files: list[pathlib.Path] = field(default_factory=list)
+    peaks: dict[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Position:
+    """What one actor is doing.
+
+    Attributes:
+        actor: index into ``graph.actors``; ``pid`` and ``node`` say where it lives.
+        task: index into ``graph.tasks`` of the task that it is in; None while it waits or has nothing to do.
+        upcoming: the task that comes next in the actor's order, where it is in none.
+        iteration: of ``task`` or ``upcoming``.
+        seconds: for how long it has been in ``task``, or since it left its last one.
+        ended: how many tasks it has ended since the phase began.
+        stack: the graph's thread, user frames only, outermost first; empty while it waits.
+        reachable: whether the actor answered; if not, everything above is unknown.
+    """
+
+    actor: int
+    pid: int = 0
+    node: str = ""
+    task: int | None = None
+    upcoming: int | None = None
+    iteration: int = 0
+    seconds: float = 0.0
+    ended: int = 0
+    stack: tuple[str, ...] = ()
+    reachable: bool = True
+
+
+class Engine(Protocol):
+    """What executes a graph.
+
+    Attributes:
+        startup: seconds by step, so far: ``import``, ``ray``, ``place``, ``construct``, ``compile``, ``first``.
+        nodes: actor member's name to the address of its node, known after ``place``.
+    """
+
+    startup: dict[str, float]
+    nodes: dict[str, str]
+
+    def place(self) -> None:
+        """Starts Ray, gives every actor its place, constructs them all at once, imports the user's code here too."""
+
+    def compile(self) -> None:
+        """Makes the graph ready for ``submit``."""
+
+    def call(self, actor: int, method: str, kwargs: Mapping[str, object]) -> object:
+        """Calls a method of the user's object outside the graph (setup)."""
+
+    def begin(self, phase: Phase) -> None:
+        """Starts a phase; nothing may be under way."""
+
+    def submit(self, inputs: Sequence[object]) -> None:
+        """Starts an iteration, one value per ``graph.inputs``; never blocks: at most ``inflight`` may be under way."""
+
+    def fetch(self) -> Fetched:
+        """Waits for the oldest iteration.
+
+        Raises:
+            Stalled, ActorDied, TaskRaised: the graph cannot go on.
+        """
+
+    def end(self) -> PhaseData:
+        """Ends the phase, once everything was fetched, and brings home what it recorded."""
+
+    def where(self) -> tuple[Position, ...]:
+        """What every actor is doing, one per actor; callable from another thread while ``fetch`` waits."""
+
+    def teardown(self) -> None:
+        """Takes everything down within ``timeouts.teardown``; idempotent, never raises.
+
+        Nsight's reports are complete only then: ``late_files`` has them afterwards.
+        """
+
+    def late_files(self) -> list[pathlib.Path]:
+        """Files that came to be when the actors ended (Nsight's reports), in the phase's ``trace_dir``."""
+
+
+def _later(module: str, name: str) -> Callable[[Graph, Options], Engine]:
+    """An engine's class, imported when the engine is made: ``local`` must not load ray."""
+
+    def make(graph: Graph, options: Options) -> Engine:
+        factory = getattr(importlib.import_module(f"cgspec.engines.{module}"), name)
+        return cast(Engine, factory(graph, options))
+
+    return make
+
+
+ENGINES: dict[str, Callable[[Graph, Options], Engine]] = {
+    "compiled": _later("compiled", "CompiledEngine"),
+    "local": _later("local", "LocalEngine"),
+}
+"""Engine kinds, as in ``engine.kind``."""
