@@ -1,31 +1,81 @@
-"""A scene as DOT text; deterministic, self-contained, and safe for names of any kind."""
+"""A scene as DOT text: deterministic, self-contained, and safe for names of any kind."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cgspec.views.palette import INK, MUTED, STROKES, fill, outline, wash
+from cgspec.views.labels import MOST_PORTS, SANS, cluster_label, link_label, scene_label, task_label, terminal_label
+from cgspec.views.palette import INK, MUTED, STROKES, Stroke, outline, wash
 from cgspec.views.scene import Box, Cluster, Link, Scene
-from cgspec.views.taming import mark_up, quote, quote_lines, tell_all
+from cgspec.views.taming import quote, quote_lines, tell_all
 
-SANS = "Helvetica,Arial,DejaVu Sans,sans-serif"
-MONO = "DejaVu Sans Mono,Menlo,Consolas,monospace"
-NAME_LENGTH = 40
-LINE_LENGTH = 60
 LABELLED = 150
-"""Pictures with more links than this carry no labels on them; the legend and tooltips still tell the transport."""
+"""Pictures with more links than this carry no labels on them; the legend and the tooltips still tell the transport."""
+
+_SHAPES = {
+    "input": 'shape=cds style="filled" fillcolor="#ffffff" margin="0.16,0.08"',
+    "output": 'shape=ellipse peripheries=2 style="filled" fillcolor="#ffffff" margin="0.04,0.02"',
+    "plate": 'shape=box style="filled" fillcolor="#ead9ee" color="#7B3F8C" penwidth=2 margin="0.1,0.05"',
+}
 
 
-def write_dot(scene: Scene, *, legend: bool = True) -> str:
+def write_dot(scene: Scene) -> str:
     """The scene as the text of a directed graph that reads from left to right."""
-    hues = {box.id: cluster.hue for cluster in scene.clusters for box in cluster.boxes}
     labelled = len(scene.links) <= LABELLED
+    ports = {box.id: len(box.ports) for box in scene.boxes}
     lines = ["digraph cgspec {", *_defaults(scene)]
-    lines += [f"  {_terminal(box)}" for box in scene.terminals]
-    for cluster in scene.clusters:
-        lines += _cluster(cluster)
-    lines += [f"  {_link(link, labelled)}" for link in scene.links]
+    lines += [_terminal(box, scene) for box in scene.terminals]
+    lines += [line for cluster in scene.clusters for line in _cluster(cluster)]
+    lines += [_link(link, labelled, ports[link.source]) for link in scene.links]
     lines += [f"  {box.after} -> {box.id} [style=invis];" for box in scene.boxes if box.after is not None]
-    lines += _legend(scene, labelled) if legend else []
-    assert all(hue >= 0 for hue in hues.values())
     return "\n".join([*lines, "}", ""])
+
+
+def _defaults(scene: Scene) -> Iterator[str]:
+    yield "  graph [rankdir=LR newrank=true nodesep=0.22 ranksep=0.55 pad=0.25 outputorder=edgesfirst"
+    yield f"    bgcolor=white labelloc=t labeljust=l fontname={quote(SANS)} tooltip={quote(scene.name)}"
+    yield f"    label={scene_label(scene)}];"
+    yield f'  node [shape=plain fontname={quote(SANS)} fontsize=12 fontcolor="{INK}" color="{MUTED}"];'
+    yield f"  edge [fontname={quote(SANS)} fontsize=9 arrowsize=0.7];"
+
+
+def _cluster(cluster: Cluster) -> Iterator[str]:
+    yield f"  subgraph cluster_{cluster.id} {{"
+    yield f'    graph [id="{cluster.id}" class="actor" style="rounded,filled" fillcolor="{wash(cluster.hue)}"'
+    yield f'      color="{outline(cluster.hue)}" margin=12 labeljust=l label={cluster_label(cluster)}'
+    yield f"      tooltip={quote_lines(tell_all(cluster.name, '', cluster.facts))}];"
+    for box in cluster.boxes:
+        tooltip = quote_lines(tell_all(box.name, box.note, box.facts))
+        label = task_label(box, cluster.hue)
+        yield f'    {box.id} [id="{box.id}" class="task {box.role}" label={label} tooltip={tooltip}];'
+    if not cluster.boxes:
+        yield f'    {cluster.id}_none [label="no tasks" fontsize=10 fontcolor="{MUTED}"];'
+    yield "  }"
+
+
+def _terminal(box: Box, scene: Scene) -> str:
+    tooltip = quote_lines(tell_all(box.name, box.note, box.facts))
+    height = ""
+    if box.kind == "plate":
+        ranks = sum(link.target == box.id for link in scene.links)
+        height = f" height={min(0.45 * ranks, 3.0):.2f}"
+    return (
+        f'  {box.id} [id="{box.id}" class="{box.kind}" {_SHAPES[box.kind]}{height}'
+        f" label={terminal_label(box)} tooltip={tooltip}];"
+    )
+
+
+def _link(link: Link, labelled: bool, ports: int) -> str:
+    stroke = STROKES[link.carrier]
+    port = f":r{link.port}:e" if link.port is not None and link.port < min(ports, MOST_PORTS) else ""
+    tooltip = quote_lines(tell_all(link.label or link.carrier, "", link.facts))
+    label = f" label={link_label(link.label, stroke.colour)}" if labelled and link.label else ""
+    ends = " dir=none" if link.carrier == "group" else ""
+    return (
+        f'  {link.source}{port} -> {link.target} [id="{link.id}" class="{link.carrier}"{_style(stroke)}{ends}{label}'
+        f" tooltip={tooltip} labeltooltip={tooltip}];"
+    )
+
+
+def _style(stroke: Stroke) -> str:
+    return f' color="{stroke.colour}" style={stroke.dash} penwidth={stroke.width}'

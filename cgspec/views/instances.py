@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
 
-from cgspec.graph import Actor, Edge, Graph, Input, InputRef, Pack, Ref, TaskRef
+from cgspec.graph import Edge, Graph, InputRef, Pack, Ref, TaskRef
 from cgspec.views.facts import (
     actor_facts,
     count_of,
-    drop_empty,
     input_facts,
     task_facts,
     tell_actor,
     tell_carrier,
     tell_constants,
     tell_payload,
+    tell_ref,
     tell_size,
     tell_totals,
 )
 from cgspec.views.palette import Carrier
-from cgspec.views.scene import Box, Cluster, Link, Port, Scene
+from cgspec.views.scene import Box, Cluster, Link, Port, Role, Scene
+
+WHOLE = "(all of it)"
+"""The name of the port of a multi-return task that is read as a tuple."""
 
 
 def draw_instances(graph: Graph, *, constants: bool = False) -> Scene:
     """The whole graph; ``constants``: whether boxes list the constants of their tasks."""
-    hues = family_hues(graph)
-    lost = set(graph.unread)
+    hues, marks = family_hues(graph), find_marks(graph)
     clusters = tuple(
-        _cluster(graph, number, actor, hues[actor.family], lost, constants) for number, actor in enumerate(graph.actors)
+        _cluster(graph, number, hues[actor.family], marks, constants) for number, actor in enumerate(graph.actors)
     )
     terminals = (*_inputs(graph, constants), *_plates(graph), *_outputs(graph))
     links = (*_edges(graph), *_joints(graph), *_results(graph))
@@ -42,22 +46,43 @@ def family_hues(graph: Graph) -> dict[str, int]:
     return hues
 
 
-def _cluster(
-    graph: Graph, number: int, actor: Actor, hue: int, lost: set[tuple[int, int | None]], constants: bool
-) -> Cluster:
-    boxes: list[Box] = []
-    for place, task in enumerate(actor.tasks):
-        box = _task(graph, task, place, lost, constants)
-        boxes.append(box)
-    return Cluster(
-        f"a{number}", actor.name, tell_actor(actor), hue, tuple(boxes), actor.family, facts=actor_facts(actor)
-    )
+@dataclass(frozen=True)
+class Marks:
+    """What a graph's tasks are marked with: ``lost``: (task, return) pairs that nobody reads; ``whole``: multi-return
+    tasks that somebody reads as a tuple."""
+
+    lost: frozenset[tuple[int, int | None]]
+    whole: frozenset[int]
+
+    def ports(self, graph: Graph, number: int) -> tuple[Port, ...]:
+        """The returns of a multi-return task, and one more where it is read whole."""
+        returns = graph.tasks[number].returns or ()
+        ports = [Port(name, (number, ret) in self.lost) for ret, name in enumerate(returns)]
+        return tuple([*ports, Port(WHOLE)] if number in self.whole else ports)
+
+    def role(self, graph: Graph, number: int) -> Role:
+        """How the outline of a task's box tells it apart."""
+        if graph.tasks[number].returns == ():
+            return "effect"
+        return "unread" if (number, None) in self.lost else "plain"
 
 
-def _task(graph: Graph, number: int, place: int, lost: set[tuple[int, int | None]], constants: bool) -> Box:
+def find_marks(graph: Graph) -> Marks:
+    """Looks through all edges and outputs once."""
+    refs = chain((edge.source for edge in graph.edges), graph.output_refs)
+    whole = {ref.task for ref in refs if isinstance(ref, TaskRef) and ref.ret is None and graph.tasks[ref.task].returns}
+    return Marks(frozenset(graph.unread), frozenset(whole))
+
+
+def _cluster(graph: Graph, number: int, hue: int, marks: Marks, constants: bool) -> Cluster:
+    actor = graph.actors[number]
+    boxes = tuple(_task(graph, task, place, marks, constants) for place, task in enumerate(actor.tasks))
+    return Cluster(f"a{number}", actor.name, tell_actor(actor), hue, boxes, actor.family, facts=actor_facts(actor))
+
+
+def _task(graph: Graph, number: int, place: int, marks: Marks, constants: bool) -> Box:
     task = graph.tasks[number]
     order = graph.actors[task.actor].tasks
-    effect = task.returns == ()
     return Box(
         id=f"t{number}",
         kind="task",
@@ -65,8 +90,8 @@ def _task(graph: Graph, number: int, place: int, lost: set[tuple[int, int | None
         note=task.label,
         family=task.family,
         lines=tell_constants(task.consts) if constants else (),
-        ports=tuple(Port(name, (number, ret) in lost) for ret, name in enumerate(task.returns or ())),
-        role="effect" if effect else "unread" if (number, None) in lost else "plain",
+        ports=marks.ports(graph, number),
+        role=marks.role(graph, number),
         after=f"t{order[place - 1]}" if place and not task.args else None,
         facts=task_facts(graph, task, place),
     )
@@ -110,29 +135,33 @@ def _edges(graph: Graph) -> Iterator[Link]:
     for number, ((ref, to), edges) in enumerate(arguments.items()):
         carrier = tell_carrier(graph, edges[0])
         names = ", ".join(str(edge.arg) + (" (in a list)" if edge.in_list else "") for edge in edges)
-        facts = {"from": graph.source_name(ref), "return": graph.return_name(ref) or "", "to": graph.tasks[to].name}
-        facts |= {"argument": names, "transport": label_of(graph, carrier, ref)}
+        label, reader = label_of(graph, carrier, ref), graph.tasks[to].name
+        facts = (("from", tell_ref(graph, ref)), ("to", reader), ("argument", names), ("transport", label))
         yield Link(
             id=f"e{number}",
             source=box_of(ref),
             target=f"t{to}",
             carrier=carrier,
-            label=label_of(graph, carrier, ref),
-            port=port_of(ref),
-            facts=drop_empty(facts),
+            label=label,
+            port=port_of(graph, ref),
+            facts=facts,
         )
 
 
-def port_of(ref: Ref) -> int | None:
-    """The place of the return that a reference reads, where it reads one."""
-    return ref.ret if isinstance(ref, TaskRef) else None
+def port_of(graph: Graph, ref: Ref) -> int | None:
+    """The place of the port that a reference reads, where what it reads has ports."""
+    if isinstance(ref, InputRef) or not graph.tasks[ref.task].returns:
+        return None
+    return len(graph.tasks[ref.task].returns or ()) if ref.ret is None else ref.ret
 
 
 def _joints(graph: Graph) -> Iterator[Link]:
     for number, group in enumerate(graph.groups):
         for rank, member in enumerate(group.members):
-            facts = (("collective", graph.tasks[member].label), ("member", graph.tasks[member].name), ("rank", str(rank)))
-            yield Link(f"m{number}_{rank}", f"t{member}", f"g{number}", "group", joint_label(graph, member), facts=facts)
+            task = graph.tasks[member]
+            facts = (("collective", task.label), ("member", task.name), ("rank", str(rank)))
+            label = joint_label(graph, member)
+            yield Link(f"m{number}_{rank}", f"t{member}", f"g{number}", "group", label, facts=facts)
 
 
 def joint_label(graph: Graph, member: int) -> str:
@@ -147,10 +176,6 @@ def _results(graph: Graph) -> Iterator[Link]:
     for number, (name, value) in enumerate(graph.outputs):
         refs = value.items if isinstance(value, Pack) else (value,)
         for place, ref in enumerate(dict.fromkeys(refs)):
-            facts: Mapping[str, str] = {
-                "from": graph.source_name(ref),
-                "return": graph.return_name(ref) or "",
-                "to": f"output {name}",
-                "transport": "host",
-            }
-            yield Link(f"r{number}_{place}", box_of(ref), f"o{number}", "host", "host", port_of(ref), drop_empty(facts))
+            source, port = box_of(ref), port_of(graph, ref)
+            facts = (("from", tell_ref(graph, ref)), ("to", f"output {name}"), ("transport", "host"))
+            yield Link(f"r{number}_{place}", source, f"o{number}", "host", "host", port, facts)

@@ -15,7 +15,7 @@ MUTED = "#5f5f5f"
 PAPER = "#ffffff"
 
 _HUES = ("#77AADD", "#EE8866", "#44BB99", "#EEDD88", "#FFAABB", "#BBCC33", "#99DDFF", "#AAAA00")
-_ROUNDS = ((PAPER, 0.12), (PAPER, 0.55), ("#000000", 0.22))
+_ROUNDS = ((PAPER, 0.12), (PAPER, 0.55), ("#000000", 0.18))
 """What the hues are mixed with the first, second and third time they are used."""
 
 Carrier = Literal["accelerator", "auto", "shm", "local", "host", "group"]
@@ -28,13 +28,13 @@ class Stroke:
 
     colour: str
     width: float
-    dash: Literal["solid", "dashed", "dotted", "bold"]
+    dash: Literal["solid", "dashed", "dotted"]
     meaning: str
 
 
 STROKES: dict[Carrier, Stroke] = {
-    "accelerator": Stroke("#D55E00", 2.8, "bold", "accelerator: GPU to GPU"),
-    "auto": Stroke("#0072B2", 1.8, "dashed", "auto: chosen when the graph is compiled"),
+    "accelerator": Stroke("#D55E00", 2.8, "solid", "accelerator: GPU to GPU"),
+    "auto": Stroke("#0072B2", 1.8, "dashed", "auto: chosen by the engine"),
     "shm": Stroke("#333333", 1.4, "solid", "shm: through shared memory"),
     "local": Stroke("#9a9a9a", 1.0, "solid", "local: within one actor"),
     "host": Stroke("#777777", 1.2, "dotted", "host: to or from the driver"),

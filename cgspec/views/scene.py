@@ -16,6 +16,10 @@ Facts = tuple[tuple[str, str], ...]
 """What is known of a thing, in the order in which it is told: (what, text) pairs."""
 
 
+Role = Literal["plain", "effect", "unread"]
+"""``effect``: called for its effect; ``unread``: awaited and dropped."""
+
+
 @dataclass(frozen=True, slots=True)
 class Port:
     """One return of a multi-return task."""
@@ -34,7 +38,6 @@ class Box:
         lines: further lines, e.g. constants.
         family: the family's name.
         count: how many instances it stands for.
-        role: ``effect``: called for its effect; ``unread``: awaited and dropped.
         after: the id of the box that its actor runs before this one, where no link says so.
     """
 
@@ -46,7 +49,7 @@ class Box:
     lines: tuple[str, ...] = ()
     ports: tuple[Port, ...] = ()
     count: int = 1
-    role: Literal["plain", "effect", "unread"] = "plain"
+    role: Role = "plain"
     after: str | None = None
     facts: Facts = ()
 

@@ -28,7 +28,7 @@ def _tame_character(character: str) -> str:
 
 
 def shorten(text: str, most: int) -> str:
-    """At most ``most`` characters of the tamed text, with ``…`` in the middle: the end of a name tells members apart."""
+    """At most ``most`` tamed characters, ``…`` in the middle: it is the end of a name that tells members apart."""
     text = tame(text)
     if len(text) <= most:
         return text

@@ -1,0 +1,102 @@
+"""The HTML-like labels of DOT nodes and clusters: tables whose every text is escaped."""
+
+from __future__ import annotations
+
+from cgspec.views.palette import INK, MUTED, STROKES, Carrier, fill, outline
+from cgspec.views.scene import Box, Cluster, Scene
+from cgspec.views.taming import mark_up
+
+SANS = "Helvetica,Arial,DejaVu Sans,sans-serif"
+MONO = "DejaVu Sans Mono,Menlo,Consolas,monospace"
+NAME_LENGTH = 40
+LINE_LENGTH = 60
+MOST_LINES = 12
+MOST_PORTS = 32
+
+_ACROSS = 3
+"""How many entries of the legend stand side by side."""
+
+_ROLES = {"plain": "", "effect": "called for its effect", "unread": "result not read"}
+
+
+def task_label(box: Box, hue: int) -> str:
+    """A task: its name over what it calls; the returns of a multi-return method are ports on its right."""
+    style = "ROUNDED,DASHED" if box.role == "unread" else "ROUNDED"
+    table = f'BORDER="1" CELLBORDER="0" CELLSPACING="0" CELLPADDING="6" STYLE="{style}"'
+    colours = f'COLOR="{outline(hue)}" BGCOLOR="{fill(hue)}"'
+    ports = [_port(number, port.name, port.unread) for number, port in enumerate(box.ports[:MOST_PORTS])]
+    if len(box.ports) > MOST_PORTS:
+        ports.append(f'<TD BORDER="1" SIDES="L">{_small(f"… {len(box.ports)} returns")}</TD>')
+    inner = _twice(_words(box), hue) if box.role == "effect" else _words(box)
+    span = f' ROWSPAN="{len(ports)}"' if len(ports) > 1 else ""
+    first, *rest = ports or [""]
+    rows = "".join(f"<TR>{row}</TR>" for row in (f"<TD{span}>{inner}</TD>{first}", *rest))
+    return f"<<TABLE {table} {colours}>{rows}</TABLE>>"
+
+
+def _twice(words: str, hue: int) -> str:
+    table = f'BORDER="1" CELLBORDER="0" CELLSPACING="0" CELLPADDING="4" STYLE="ROUNDED" COLOR="{outline(hue)}"'
+    return f"<TABLE {table}><TR><TD>{words}</TD></TR></TABLE>"
+
+
+def _words(box: Box) -> str:
+    lines = [_bold(box.name)]
+    lines += [_code(box.note)] if box.note else []
+    lines += [_small(line, LINE_LENGTH) for line in box.lines[:MOST_LINES]]
+    lines += [_small(f"… {len(box.lines) - MOST_LINES} more")] if len(box.lines) > MOST_LINES else []
+    lines += [f"<I>{_small(_ROLES[box.role])}</I>"] if _ROLES[box.role] else []
+    return "<BR/>".join(lines)
+
+
+def _port(number: int, name: str, unread: bool) -> str:
+    text = f"<S>{_small(name)}</S>" if unread else _small(name)
+    sides = "L" if number == 0 else "LT"
+    return f'<TD PORT="r{number}" BORDER="1" SIDES="{sides}" CELLPADDING="5">{text}</TD>'
+
+
+def terminal_label(box: Box) -> str:
+    """An input, an output or a collective."""
+    return f"<{_words(box)}>"
+
+
+def cluster_label(cluster: Cluster) -> str:
+    """An actor: its name over its class."""
+    left = '<BR ALIGN="LEFT"/>'
+    return f"<{_bold(cluster.name, 13)}{left}{_small(cluster.note, LINE_LENGTH, MUTED)}{left}>"
+
+
+def link_label(text: str, colour: str) -> str:
+    """How a link travels, with air around it so that the line does not strike it through."""
+    words = f'<FONT COLOR="{colour}" POINT-SIZE="9">{mark_up(text, NAME_LENGTH)}</FONT>'
+    return f'<<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="3"><TR><TD>{words}</TD></TR></TABLE>>'
+
+
+def scene_label(scene: Scene) -> str:
+    """The title over what the picture holds and leaves out, and the legend: one sample line for each carrier."""
+    carriers = [carrier for carrier in STROKES if any(link.carrier == carrier for link in scene.links)]
+    lines = [_bold(scene.name, 18, 80), _small(scene.subtitle, 120)]
+    lines += [f"<I>{_small(scene.remark, 160)}</I>"] if scene.remark else []
+    head = "".join(f'<TR><TD ALIGN="LEFT" COLSPAN="{2 * _ACROSS}">{line}</TD></TR>' for line in lines)
+    rows = [carriers[start : start + _ACROSS] for start in range(0, len(carriers), _ACROSS)]
+    legend = "".join("<TR>" + "".join(map(_sample, row)) + "</TR>" for row in rows)
+    return f'<<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="2">{head}{legend}</TABLE>>'
+
+
+def _sample(carrier: Carrier) -> str:
+    stroke = STROKES[carrier]
+    line = f'BORDER="{max(1, round(stroke.width))}" SIDES="B" COLOR="{stroke.colour}" STYLE="{stroke.dash.upper()}"'
+    cell = f'<TD {line} FIXEDSIZE="TRUE" WIDTH="34" HEIGHT="8"></TD>'
+    sample = f'<TABLE BORDER="0" CELLSPACING="0" CELLPADDING="0"><TR>{cell}</TR></TABLE>'
+    return f'<TD WIDTH="44">{sample}</TD><TD ALIGN="LEFT">{_small(stroke.meaning)}&#160;&#160;&#160;&#160;</TD>'
+
+
+def _bold(text: str, size: int = 12, most: int = NAME_LENGTH) -> str:
+    return f'<FONT POINT-SIZE="{size}" COLOR="{INK}"><B>{mark_up(text, most)}</B></FONT>'
+
+
+def _small(text: str, most: int = NAME_LENGTH, colour: str = INK) -> str:
+    return f'<FONT POINT-SIZE="10" COLOR="{colour}">{mark_up(text, most)}</FONT>'
+
+
+def _code(text: str) -> str:
+    return f'<FONT FACE="{MONO}" POINT-SIZE="10" COLOR="{INK}">{mark_up(text, NAME_LENGTH)}</FONT>'

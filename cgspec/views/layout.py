@@ -1,0 +1,73 @@
+"""DOT text → bytes through the Graphviz that comes in pygraphviz's wheel: no system package, no network."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+FINE_DPI = 192
+"""Twice the resolution of a screen; large pictures get as much as ``MOST_PIXELS`` and ``MOST_SIDE`` allow."""
+
+MOST_PIXELS = 24_000_000
+MOST_SIDE = 16_000
+
+_ONE_AT_A_TIME = threading.Lock()
+"""Graphviz keeps state of its own and is not safe for threads."""
+
+
+def lay_out(text: str, form: str, *, engine: str = "dot", dpi: float | None = None) -> bytes:
+    """Renders DOT text; the same text gives the same bytes on the same machine.
+
+    Args:
+        form: a format of Graphviz: ``svg``, ``png``, ``pdf``, ``plain``.
+        engine: ``dot``, or ``nop2`` where the text already holds positions.
+    """
+    import pygraphviz
+
+    graph: Any = pygraphviz.AGraph
+    with _ONE_AT_A_TIME, _no_clock(), _no_chatter():
+        drawing = graph(string=text)
+        if dpi is not None:
+            drawing.graph_attr["dpi"] = f"{dpi:.2f}"
+        return bytes(drawing.draw(format=form, prog=engine))
+
+
+def lay_out_png(text: str, *, engine: str = "dot") -> bytes:
+    """A PNG in twice a screen's resolution, or in the finest that keeps a huge picture within bounds."""
+    _, _, width, height = lay_out(text, "plain", engine=engine).split(maxsplit=4)[:4]
+    wide, high = float(width) + 1, float(height) + 1
+    dpi = min(FINE_DPI, MOST_SIDE / max(wide, high), math.sqrt(MOST_PIXELS / (wide * high)))
+    return lay_out(text, "png", engine=engine, dpi=dpi)
+
+
+@contextmanager
+def _no_clock() -> Iterator[None]:
+    """Graphviz and cairo write the date into PDF files unless told otherwise."""
+    before = os.environ.get("SOURCE_DATE_EPOCH")
+    os.environ["SOURCE_DATE_EPOCH"] = before or "0"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["SOURCE_DATE_EPOCH"]
+
+
+@contextmanager
+def _no_chatter() -> Iterator[None]:
+    """Keeps what Graphviz, Pango and Fontconfig write to file descriptor 2 from the user's terminal."""
+    sys.stderr.flush()
+    saved = os.dup(2)
+    with tempfile.TemporaryFile() as sink:
+        os.dup2(sink.fileno(), 2)
+        try:
+            yield
+        finally:
+            sys.stderr.flush()
+            os.dup2(saved, 2)
+            os.close(saved)

@@ -1,0 +1,138 @@
+"""Pictures: what is in them, that no name can break them, and that they are the same every time."""
+
+from __future__ import annotations
+
+import os
+import struct
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+from graphs_by_hand import Sketch, kinds, one_f_one_b, send_recv, tp_pp
+
+from cgspec.errors import UsageError
+from cgspec.graph import Graph
+from cgspec.views import palette
+from cgspec.views.picture import FORMATS, dot_text, render
+
+GOLDEN = Path(__file__).parent / "data" / "pictures"
+GRAPHS = {graph.name: graph for graph in (send_recv(), kinds(), tp_pp(), one_f_one_b())}
+every_graph = pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
+
+
+def svg_texts(graph: Graph, **options: object) -> list[str]:
+    """What a reader of the SVG can read, tooltips left aside."""
+    root = ET.fromstring(render(graph, "svg", **options))  # type: ignore[arg-type]
+    return ["".join(element.itertext()) for element in root.iter("{http://www.w3.org/2000/svg}text")]
+
+
+@every_graph
+def test_svg_shows_every_task_method_actor_class_input_and_output(graph: Graph) -> None:
+    texts = svg_texts(graph)
+    wanted = [graph.name]
+    wanted += [name for task in graph.tasks for name in (task.name, task.label, *(task.returns or ()))]
+    wanted += [actor.name for actor in graph.actors] + [item.name for item in graph.inputs]
+    wanted += [str(name) for name, _ in graph.outputs]
+    assert [name for name in wanted if name not in texts] == []
+    assert all(any(str(actor.class_ref) in text for text in texts) for actor in graph.actors)
+
+
+def test_svg_labels_links_by_how_they_travel() -> None:
+    assert svg_texts(send_recv()).count("accelerator 8 MiB") == 1
+    assert svg_texts(send_recv()).count("host") == 4  # three inputs and one output
+    texts = svg_texts(kinds())
+    assert [texts.count(kind) for kind in ("auto", "shm", "local", "host")] == [2, 3, 1, 4]
+
+
+def test_tasks_of_one_actor_have_one_colour_and_families_differ() -> None:
+    dot = dot_text(kinds())
+    assert dot.count(f'BGCOLOR="{palette.fill(0)}"') == 1  # enc
+    assert dot.count(f'BGCOLOR="{palette.fill(1)}"') == 2  # dec
+    assert dot.count(f'BGCOLOR="{palette.fill(2)}"') == 3  # log
+
+
+def test_colours_of_many_families_differ_and_carry_text() -> None:
+    fills = [palette.fill(family) for family in range(24)]
+    assert len(set(fills)) == 24
+    assert min(palette.contrast(palette.INK, fill) for fill in fills) >= 4.5
+    assert min(palette.contrast(palette.MUTED, palette.wash(family)) for family in range(24)) >= 4.5
+
+
+def test_strokes_have_contrast_on_white_and_differ_without_colour() -> None:
+    strokes = palette.STROKES.values()
+    assert min(palette.contrast("#ffffff", stroke.colour) for stroke in strokes) >= 2.5
+    assert len({(stroke.width, stroke.dash) for stroke in strokes}) == len(strokes)
+
+
+def test_multi_returns_are_ports_and_a_whole_read_has_its_own() -> None:
+    dot = dot_text(kinds())
+    assert 't0:r0:e -> t1 [id="e1" class="shm"' in dot
+    assert 't0:r3:e -> t2 [id="e3" class="shm"' in dot  # the tuple, in a list
+
+
+def test_members_of_a_collective_are_joined_to_one_plate() -> None:
+    joints = [line.split("[")[0].strip() for line in dot_text(tp_pp()).splitlines() if 'class="group"' in line]
+    assert joints == ["t2 -> g0", "t3 -> g0", "t10 -> g1", "t11 -> g1"]
+
+
+def test_effect_and_unread_tasks_are_told_apart() -> None:
+    texts = svg_texts(kinds())
+    assert texts.count("called for its effect") == 2
+    assert texts.count("result not read") == 1
+
+
+def test_constants_are_shown_on_demand() -> None:
+    assert "scale = 2" not in svg_texts(kinds())
+    assert {"scale = 2", "every = 10"} <= set(svg_texts(kinds(), constants=True))
+
+
+def test_png_is_in_twice_the_resolution_of_a_screen() -> None:
+    png = render(send_recv(), "png")
+    assert png.startswith(b"\x89PNG\r\n\x1a\n")
+    width, height = struct.unpack(">II", png[16:24])
+    points = ET.fromstring(render(send_recv(), "svg")).attrib["width"].removesuffix("pt")
+    assert width == pytest.approx(float(points) * 192 / 72, rel=0.02)
+    assert height > 300
+
+
+def test_huge_png_is_bounded() -> None:
+    sketch = Sketch("tall")
+    actor = sketch.actor("a")
+    for number in range(1500):
+        sketch.task(f"t{number}", actor, returns=(), reads={"x": sketch.input(f"x{number}")})
+    png = render(sketch.graph(), "png")
+    width, height = struct.unpack(">II", png[16:24])
+    assert max(width, height) <= 16_100 and width * height <= 25_000_000
+
+
+def test_pdf_is_a_pdf() -> None:
+    assert render(send_recv(), "pdf").startswith(b"%PDF-")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_same_graph_gives_the_same_bytes(form: str) -> None:
+    assert render(kinds(), form) == render(kinds(), form)
+
+
+def test_a_fresh_process_gives_the_same_bytes() -> None:
+    code = "import sys; from graphs_by_hand import kinds; from cgspec.views.picture import render; " + (
+        "sys.stdout.buffer.write(render(kinds(), 'svg') + render(kinds(), 'pdf')); "
+        "assert not {'ray', 'torch', 'numpy'} & sys.modules.keys()"
+    )
+    here = Path(__file__).parent
+    environment = {**os.environ, "PYTHONPATH": f"{here}{os.pathsep}{here.parent}", "PYTHONHASHSEED": "7"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True, timeout=60)
+    assert done.stdout == render(kinds(), "svg") + render(kinds(), "pdf")
+    assert done.stderr == b""
+
+
+@every_graph
+def test_dot_text_is_as_it_was_read(graph: Graph) -> None:
+    assert dot_text(graph) == (GOLDEN / f"{graph.name}.dot").read_text(encoding="utf-8")
+
+
+def test_unknown_format_offers_the_nearest() -> None:
+    with pytest.raises(UsageError, match="did you mean svg"):
+        render(send_recv(), "svgg")
