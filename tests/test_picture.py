@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from graphs_by_hand import Sketch, kinds, one_f_one_b, send_recv, tp_pp
 from cgspec.errors import UsageError
 from cgspec.graph import Graph
 from cgspec.views import palette
-from cgspec.views.picture import FORMATS, dot_text, render
+from cgspec.views.picture import FORMATS, compose, dot_text, render
 
 GOLDEN = Path(__file__).parent / "data" / "pictures"
 GRAPHS = {graph.name: graph for graph in (send_recv(), kinds(), tp_pp(), one_f_one_b())}
@@ -62,7 +63,8 @@ def test_colours_of_many_families_differ_and_carry_text() -> None:
 
 def test_strokes_have_contrast_on_white_and_differ_without_colour() -> None:
     strokes = palette.STROKES.values()
-    assert min(palette.contrast("#ffffff", stroke.colour) for stroke in strokes) >= 2.5
+    assert min(palette.contrast("#ffffff", stroke.colour) for stroke in strokes) >= 3
+    assert min(palette.contrast("#ffffff", stroke.ink) for stroke in strokes) >= 4.5
     assert len({(stroke.width, stroke.dash) for stroke in strokes}) == len(strokes)
 
 
@@ -136,3 +138,59 @@ def test_dot_text_is_as_it_was_read(graph: Graph) -> None:
 def test_unknown_format_offers_the_nearest() -> None:
     with pytest.raises(UsageError, match="did you mean svg"):
         render(send_recv(), "svgg")
+
+
+def dot_links(graph: Graph, **options: object) -> list[tuple[str, str]]:
+    """(ends, label) of every link in the DOT text."""
+    lines = [line for line in dot_text(graph, **options).splitlines() if " -> " in line]  # type: ignore[arg-type]
+    labels = [re.search(r'POINT-SIZE="9">(.*?)<', line) for line in lines]
+    return [(line.split(" [")[0].strip(), found[1] if found else "") for line, found in zip(lines, labels, strict=True)]
+
+
+def test_collapsed_families_merge_links_and_say_which_members_they_join() -> None:
+    assert dot_links(one_f_one_b(4, 8), collapse=True) == [
+        ("i0 -> t0", "host ×8"),  # noqa: RUF001
+        ("t0 -> t0", "accelerator ×24 (pp-1)"),  # noqa: RUF001
+        ("t0 -> t1", "local ×8 (pp=3)"),  # noqa: RUF001
+        ("i1 -> t1", "host ×8"),  # noqa: RUF001
+        ("t2 -> t2", "accelerator ×24 (pp+1)"),  # noqa: RUF001
+        ("t1 -> t2", "local ×8"),  # noqa: RUF001
+        ("t1 -> o0", "host ×8 (mb=*)"),  # noqa: RUF001
+        ("t2 -> t3", ""),  # keeps step, which reads nothing, behind bwd
+    ]
+
+
+def test_collapsed_families_show_axes_and_collectives_their_groups() -> None:
+    texts = svg_texts(tp_pp(3, 4), collapse=True)
+    assert {"part [pp=3 × tp=4]", "stage [pp=3 × tp=4]", "3 groups of 4 ranks"} <= set(texts)  # noqa: RUF001
+
+
+@pytest.mark.parametrize(("microbatches", "collapsed"), [(10, False), (11, True)])
+def test_graphs_of_more_than_a_hundred_tasks_are_collapsed_and_say_so(microbatches: int, collapsed: bool) -> None:
+    graph = one_f_one_b(4, microbatches)  # 9 tasks for each microbatch and 4 steps
+    remark = f"each family is one box: {len(graph.tasks)} tasks are more than the 100 that are drawn one by one"
+    assert (compose(graph).remark == remark) is collapsed
+    assert (remark in svg_texts(graph)) is collapsed
+    assert compose(graph, collapse=False).remark == ""
+
+
+def test_around_draws_what_is_within_hops() -> None:
+    scene = compose(one_f_one_b(4, 40), around="fwd.1.2", hops=2)
+    assert [box.name for box in scene.boxes] == ["fwd.0.2", "fwd.1.2", "fwd.2.2", "fwd.3.2", "x.2"]
+    assert scene.remark == "within 2 hops of fwd.1.2: 4 of 364 tasks"
+
+
+def test_around_takes_members_of_a_collective_for_neighbours() -> None:
+    boxes = {box.name for box in compose(tp_pp(1, 3), around="total.0.0", hops=1).boxes}
+    assert boxes == {"part.0.0", "total.0.0", "total.0.1", "total.0.2", "hop.0.0", "allreduce sum"}
+
+
+@pytest.mark.parametrize("name", ["fwd", "inputs.x.1", "inputs.x", "outputs.loss", "stage.1", "stage"])
+def test_around_takes_families_inputs_outputs_and_actors(name: str) -> None:
+    assert any(True for _ in compose(one_f_one_b(), around=name).boxes)
+    assert any(True for _ in compose(one_f_one_b(), around=name, collapse=True).boxes)
+
+
+def test_around_an_unknown_name_offers_the_nearest() -> None:
+    with pytest.raises(UsageError, match=r"nothing in this graph is called fwd\.9\.9: did you mean fwd"):
+        compose(one_f_one_b(), around="fwd.9.9")

@@ -13,8 +13,8 @@ LABELLED = 150
 """Pictures with more links than this carry no labels on them; the legend and the tooltips still tell the transport."""
 
 _SHAPES = {
-    "input": 'shape=cds style="filled" fillcolor="#ffffff" margin="0.16,0.08"',
-    "output": 'shape=ellipse peripheries=2 style="filled" fillcolor="#ffffff" margin="0.04,0.02"',
+    "input": 'shape=cds style="filled" fillcolor="#ffffff" margin="0.18,0.11"',
+    "output": 'shape=ellipse peripheries=2 style="filled" fillcolor="#ffffff" margin="0.06,0.03"',
     "plate": 'shape=box style="filled" fillcolor="#ead9ee" color="#7B3F8C" penwidth=2 margin="0.1,0.05"',
 }
 
@@ -69,7 +69,7 @@ def _link(link: Link, labelled: bool, ports: int) -> str:
     stroke = STROKES[link.carrier]
     port = f":r{link.port}:e" if link.port is not None and link.port < min(ports, MOST_PORTS) else ""
     tooltip = quote_lines(tell_all(link.label or link.carrier, "", link.facts))
-    label = f" label={link_label(link.label, stroke.colour)}" if labelled and link.label else ""
+    label = f" label={link_label(link.label, stroke.ink)}" if labelled and link.label else ""
     ends = " dir=none" if link.carrier == "group" else ""
     return (
         f'  {link.source}{port} -> {link.target} [id="{link.id}" class="{link.carrier}"{_style(stroke)}{ends}{label}'

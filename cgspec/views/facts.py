@@ -71,8 +71,9 @@ def actor_facts(actor: Actor) -> Facts:
     return drop_empty(facts)
 
 
-def task_facts(graph: Graph, task: Task, place: int) -> Facts:
+def task_facts(graph: Graph, number: int, place: int) -> Facts:
     """What is told of one task; ``place`` is its place, from 0, in its actor's order."""
+    task = graph.tasks[number]
     actor = graph.actors[task.actor]
     facts = {
         "actor": actor.name,

@@ -77,7 +77,8 @@ def find_marks(graph: Graph) -> Marks:
 def _cluster(graph: Graph, number: int, hue: int, marks: Marks, constants: bool) -> Cluster:
     actor = graph.actors[number]
     boxes = tuple(_task(graph, task, place, marks, constants) for place, task in enumerate(actor.tasks))
-    return Cluster(f"a{number}", actor.name, tell_actor(actor), hue, boxes, actor.family, facts=actor_facts(actor))
+    names = (actor.name,)
+    return Cluster(f"a{number}", actor.name, tell_actor(actor), hue, boxes, actor.family, names, actor_facts(actor))
 
 
 def _task(graph: Graph, number: int, place: int, marks: Marks, constants: bool) -> Box:
@@ -92,21 +93,24 @@ def _task(graph: Graph, number: int, place: int, marks: Marks, constants: bool) 
         lines=tell_constants(task.consts) if constants else (),
         ports=marks.ports(graph, number),
         role=marks.role(graph, number),
+        members=(task.name,),
         after=f"t{order[place - 1]}" if place and not task.args else None,
-        facts=task_facts(graph, task, place),
+        facts=task_facts(graph, number, place),
     )
 
 
 def _inputs(graph: Graph, constants: bool) -> Iterator[Box]:
     for number, item in enumerate(graph.inputs):
         lines = (str(item.value),) if constants else ()
-        yield Box(f"i{number}", "input", item.name, "input", item.family, lines, facts=input_facts(item))
+        yield Box(
+            f"i{number}", "input", item.name, "input", item.family, lines, members=(item.name,), facts=input_facts(item)
+        )
 
 
 def _outputs(graph: Graph) -> Iterator[Box]:
     for number, (name, value) in enumerate(graph.outputs):
         note = f"output, list of {len(value.items)}" if isinstance(value, Pack) else "output"
-        yield Box(f"o{number}", "output", str(name), note, str(name))
+        yield Box(f"o{number}", "output", str(name), note, str(name), members=(str(name),))
 
 
 def _plates(graph: Graph) -> Iterator[Box]:

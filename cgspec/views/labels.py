@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cgspec.views.palette import INK, MUTED, STROKES, Carrier, fill, outline
+from cgspec.views.palette import INK, MUTED, STROKES, Carrier, fill, outline, wash
 from cgspec.views.scene import Box, Cluster, Scene
 from cgspec.views.taming import mark_up
 
@@ -31,7 +31,18 @@ def task_label(box: Box, hue: int) -> str:
     span = f' ROWSPAN="{len(ports)}"' if len(ports) > 1 else ""
     first, *rest = ports or [""]
     rows = "".join(f"<TR>{row}</TR>" for row in (f"<TD{span}>{inner}</TD>{first}", *rest))
-    return f"<<TABLE {table} {colours}>{rows}</TABLE>>"
+    label = f"<TABLE {table} {colours}>{rows}</TABLE>"
+    return f"<{_stack(label, hue) if len(box.members) > 1 else label}>"
+
+
+def _stack(label: str, hue: int) -> str:
+    """A box for a whole family: the edges of two more sheets show behind it."""
+    sheet = f'BORDER="1" CELLBORDER="0" CELLSPACING="0" CELLPADDING="0" STYLE="ROUNDED" COLOR="{outline(hue)}"'
+    gap = '<TD WIDTH="3" HEIGHT="3" FIXEDSIZE="TRUE"></TD>'
+    for _ in range(2):
+        rows = f"<TR><TD>{label}</TD>{gap}</TR><TR>{gap}</TR>"
+        label = f'<TABLE {sheet} BGCOLOR="{wash(hue)}">{rows}</TABLE>'
+    return label
 
 
 def _twice(words: str, hue: int) -> str:
@@ -61,8 +72,9 @@ def terminal_label(box: Box) -> str:
 
 def cluster_label(cluster: Cluster) -> str:
     """An actor: its name over its class."""
-    left = '<BR ALIGN="LEFT"/>'
-    return f"<{_bold(cluster.name, 13)}{left}{_small(cluster.note, LINE_LENGTH, MUTED)}{left}>"
+    lines = (_bold(cluster.name, 13), _small(cluster.note, LINE_LENGTH, MUTED))
+    rows = "".join(f'<TR><TD ALIGN="LEFT">{line}</TD></TR>' for line in lines)
+    return f'<<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="1">{rows}</TABLE>>'
 
 
 def link_label(text: str, colour: str) -> str:

@@ -31,13 +31,18 @@ class Stroke:
     dash: Literal["solid", "dashed", "dotted"]
     meaning: str
 
+    @property
+    def ink(self) -> str:
+        """The colour of text that goes with the line."""
+        return mix(self.colour, "#000000", 0.3)
+
 
 STROKES: dict[Carrier, Stroke] = {
     "accelerator": Stroke("#D55E00", 2.8, "solid", "accelerator: GPU to GPU"),
     "auto": Stroke("#0072B2", 1.8, "dashed", "auto: chosen by the engine"),
     "shm": Stroke("#333333", 1.4, "solid", "shm: through shared memory"),
-    "local": Stroke("#9a9a9a", 1.0, "solid", "local: within one actor"),
-    "host": Stroke("#777777", 1.2, "dotted", "host: to or from the driver"),
+    "local": Stroke("#8c8c8c", 1.0, "solid", "local: within one actor"),
+    "host": Stroke("#6f6f6f", 1.2, "dotted", "host: to or from the driver"),
     "group": Stroke("#7B3F8C", 2.2, "solid", "group: members of one collective"),
 }
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from cgspec.diagnostics import suggest
 from cgspec.errors import UsageError
 from cgspec.graph import Graph
 from cgspec.views.dot import write_dot
+from cgspec.views.families import draw_families
 from cgspec.views.instances import draw_instances
 from cgspec.views.layout import lay_out, lay_out_png
+from cgspec.views.neighbourhood import restrict
 from cgspec.views.scene import Scene
 from cgspec.views.svg import write_svg
 
@@ -33,26 +36,73 @@ def _dot(scene: Scene) -> bytes:
 FORMATS: dict[str, Callable[[Scene], bytes]] = {"png": _png, "svg": _svg, "pdf": _pdf, "dot": _dot}
 """File extension → what makes the file's bytes."""
 
+MOST_TASKS = 100
+"""Graphs with more tasks than this are drawn by families unless the user says otherwise."""
 
-def render(graph: Graph, format: str, *, constants: bool = False) -> bytes:
+
+def render(
+    graph: Graph,
+    format: str,
+    *,
+    collapse: bool | None = None,
+    around: str | None = None,
+    hops: int = 1,
+    constants: bool = False,
+) -> bytes:
     """The graph in the format that a file extension names; the same graph gives the same bytes.
 
     Args:
+        collapse: whether a family is one box; by default where more than ``MOST_TASKS`` tasks would be drawn. The
+            picture says so (``compose(...).remark``).
+        around: draws only what is near this task, family, input (``inputs.x``), output (``outputs.y``) or actor.
+        hops: how many links away something may be to be near.
         constants: whether boxes list the constants of their tasks.
 
     Raises:
-        UsageError: no such format.
+        UsageError: no such format, or nothing is called ``around``.
     """
     if format not in FORMATS:
         raise UsageError(f"no pictures in the format {format}: {suggest(format, FORMATS, noun='formats')}")
-    return FORMATS[format](compose(graph, constants=constants))
+    scene = compose(graph, collapse=collapse, around=around, hops=hops, constants=constants)
+    return FORMATS[format](scene)
 
 
-def dot_text(graph: Graph, *, constants: bool = False) -> str:
+def dot_text(
+    graph: Graph,
+    *,
+    collapse: bool | None = None,
+    around: str | None = None,
+    hops: int = 1,
+    constants: bool = False,
+) -> str:
     """The graph as DOT text; the arguments are those of ``render``."""
-    return write_dot(compose(graph, constants=constants))
+    return write_dot(compose(graph, collapse=collapse, around=around, hops=hops, constants=constants))
 
 
-def compose(graph: Graph, *, constants: bool = False) -> Scene:
+def compose(
+    graph: Graph,
+    *,
+    collapse: bool | None = None,
+    around: str | None = None,
+    hops: int = 1,
+    constants: bool = False,
+) -> Scene:
     """What ``render`` draws, free of any format; the arguments are those of ``render``."""
-    return draw_instances(graph, constants=constants)
+
+    def draw(paint: Callable[..., Scene]) -> Scene:
+        scene = paint(graph, constants=constants)
+        return scene if around is None else restrict(scene, around, hops)
+
+    if collapse:
+        return draw(draw_families)
+    if collapse is None and around is None and len(graph.tasks) > MOST_TASKS:
+        return remark_on(draw(draw_families), len(graph.tasks))
+    scene = draw(draw_instances)
+    tasks = sum(box.kind == "task" for box in scene.boxes)
+    return scene if collapse is False or tasks <= MOST_TASKS else remark_on(draw(draw_families), tasks)
+
+
+def remark_on(scene: Scene, tasks: int) -> Scene:
+    """Says in the picture that it was collapsed without being asked to."""
+    remark = f"each family is one box: {tasks:,} tasks are more than the {MOST_TASKS} that are drawn one by one"
+    return replace(scene, remark="; ".join(part for part in (scene.remark, remark) if part))

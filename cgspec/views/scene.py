@@ -37,7 +37,7 @@ class Box:
         note: the second line: what is called, or what kind of terminal it is.
         lines: further lines, e.g. constants.
         family: the family's name.
-        count: how many instances it stands for.
+        members: the names of the instances that it stands for.
         after: the id of the box that its actor runs before this one, where no link says so.
     """
 
@@ -48,7 +48,7 @@ class Box:
     family: str
     lines: tuple[str, ...] = ()
     ports: tuple[Port, ...] = ()
-    count: int = 1
+    members: tuple[str, ...] = ()
     role: Role = "plain"
     after: str | None = None
     facts: Facts = ()
@@ -64,7 +64,7 @@ class Cluster:
     hue: int
     boxes: tuple[Box, ...]
     family: str
-    count: int = 1
+    members: tuple[str, ...]
     facts: Facts = ()
 
 
