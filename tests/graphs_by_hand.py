@@ -135,7 +135,7 @@ class Sketch:
     ) -> Graph:
         """Freezes it; ``order``: what each actor runs, where that is not the order in which it was sketched."""
         rest: dict[str, Any] = {"args": (), "kwargs": {}, "num_cpus": 1.0, "resources": {}, "options": {}, "env": {}}
-        rest |= {"process_group": False, "same_node": ()}
+        rest |= {"memory": None, "accelerator_type": None, "process_group": False, "same_node": ()}
         order = order or self.order
         actors = tuple(Actor(**rest, **known, tasks=tuple(order.get(n, ()))) for n, known in enumerate(self.actors))
         return Graph(

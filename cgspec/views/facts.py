@@ -60,7 +60,9 @@ def actor_facts(actor: Actor) -> Facts:
     facts = {
         "class": str(actor.class_ref),
         "GPUs": tell_number(actor.num_gpus),
+        "accelerator": actor.accelerator_type or "",
         "CPUs": tell_number(actor.num_cpus),
+        "memory": tell_size(actor.memory) if actor.memory is not None else "",
         "args": ", ".join((*map(str, actor.args), *tell_constants(actor.kwargs))),
         "resources": ", ".join(tell_constants(actor.resources)),
         "same node": ", ".join(actor.same_node),
