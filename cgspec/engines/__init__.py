@@ -13,11 +13,13 @@ import pathlib
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from cgspec.errors import RunError
 from cgspec.graph import Graph
-from cgspec.spec import ClusterSpec, EngineSpec, ProfileSpec
+
+if TYPE_CHECKING:  # every actor imports this package: it loads neither pydantic nor ray
+    from cgspec.spec import ClusterSpec, EngineSpec, ProfileSpec
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,93 @@
+"""Turns what went wrong in a worker into the errors that a run ends with, in the user's words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cgspec import usercode
+from cgspec.errors import Failure, NotAble, TaskRaised
+from cgspec.graph import Graph
+from cgspec.invocation import Failed
+from cgspec.values import CannotMake, Scope, Value
+
+
+def task_error(graph: Graph, failed: Failed, *, phase: str, node: str | None = None) -> TaskRaised:
+    """The error of a task whose result there is not."""
+    assert failed.task is not None
+    task = graph.tasks[failed.task]
+    actor = graph.actors[task.actor]
+    return TaskRaised(
+        Failure(
+            kind=failed.kind,
+            message=_sentence(graph, failed),
+            task=task.name,
+            phase=phase,
+            iteration=failed.iteration,
+            actor=actor.name,
+            node=node,
+            path=task.path,
+            traceback=failed.trace,
+        )
+    )
+
+
+def _sentence(graph: Graph, failed: Failed) -> str:
+    assert failed.task is not None
+    task = graph.tasks[failed.task]
+    what = f"task {task.name} ({graph.actors[task.actor].name}.{task.label})"
+    when = f" in iteration {failed.iteration}" if failed.iteration is not None else ""
+    return {
+        "raised": f"{what} raised{when}: {failed.message}",
+        "arity": f"{what} has the wrong number of returns{when}: {failed.message}",
+        "unserialisable": f"the result of {what}{when} cannot be sent to another process: {failed.message}",
+        "unreadable": f"{what} got a value{when} that cannot be read in its process: {failed.message}",
+    }.get(failed.kind, f"{what} failed{when}: {failed.message}")
+
+
+def actor_error(graph: Graph, actor: int, failed: Failed, *, node: str | None = None) -> TaskRaised:
+    """The error of an actor whose object could not be constructed, or whose code could not be imported."""
+    spec = graph.actors[actor]
+    said = "its code cannot be imported" if failed.kind == "import" else "its constructor raised"
+    message = f"actor {spec.name} ({spec.class_ref}) did not start: {said}: {failed.message}"
+    if failed.kind == "import":
+        message = f"actor {spec.name} did not start: {failed.message}"
+    return TaskRaised(
+        Failure(
+            failed.kind, message, phase="startup", actor=spec.name, node=node, path=spec.path, traceback=failed.trace
+        )
+    )
+
+
+def call_error(graph: Graph, actor: int, method: str, failed: Failed, *, phase: str) -> TaskRaised:
+    """The error of a plain call outside the graph."""
+    spec = graph.actors[actor]
+    message = f"the call of {spec.name}.{method} outside the graph raised: {failed.message}"
+    return TaskRaised(Failure("raised", message, phase=phase, actor=spec.name, path=spec.path, traceback=failed.trace))
+
+
+def first_failed(graph: Graph, values: list[object]) -> Failed | None:
+    """Of the failures among an iteration's values, the one that came first in the graph."""
+    found = [value for value in values if type(value) is Failed and value.task is not None]
+    places = {task: place for place, task in enumerate(graph.bind)}
+    return min(found, key=lambda failed: places[failed.task or 0], default=None)
+
+
+def made(graph: Graph, actor: int, values: Mapping[str, Value], device: str) -> dict[str, object]:
+    """An actor's options or environment, made.
+
+    Raises:
+        NotAble: one of them cannot be made here.
+    """
+    spec = graph.actors[actor]
+    scope = Scope(device=device, load=usercode.load)
+    try:
+        return {name: value.make(scope) for name, value in values.items()}
+    except (CannotMake, usercode.CannotLoad) as error:
+        failure = Failure("not-able", f"actor {spec.name}: {error}", phase="startup", actor=spec.name, path=spec.path)
+        raise NotAble(failure) from None
+
+
+def environment(graph: Graph, actor: int, device: str) -> dict[str, str]:
+    """The environment variables of an actor's process; yes and no are 1 and 0, as programs expect them."""
+    found = made(graph, actor, graph.actors[actor].env, device)
+    return {name: str(int(value)) if isinstance(value, bool) else str(value) for name, value in found.items()}

@@ -1,0 +1,121 @@
+"""The local engine: the whole graph in this process, in order, without Ray; breakpoints work."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+from cgspec import usercode
+from cgspec.engines import Fetched, Options, Phase, PhaseData, Position
+from cgspec.engines.failures import actor_error, call_error, environment, first_failed, task_error
+from cgspec.engines.phases import finish, watch_job
+from cgspec.errors import Failure, NotAble
+from cgspec.graph import Graph, InputRef
+from cgspec.invocation import Failed
+from cgspec.steps import FromInput, FromPort, lay_out, pick
+from cgspec.worker import Job, Worker
+
+
+class LocalEngine:
+    """See ``engines.Engine``; an iteration is executed when it is submitted."""
+
+    def __init__(self, graph: Graph, options: Options) -> None:
+        self.graph = graph
+        self.options = options
+        self.layout = lay_out(graph, transports=False, devices=False)
+        self.startup: dict[str, float] = {}
+        self.nodes = {actor.name: "here" for actor in graph.actors}
+        self.workers = [Worker() for _ in graph.actors]
+        self.phase = Phase("startup", 0)
+        self.done: deque[Fetched] = deque()
+        self.environ: dict[str, str | None] = {}
+
+    def place(self) -> None:
+        refuse_collectives(self.graph, "local")
+        began = time.monotonic()
+        usercode.install(self.options.root)
+        for number, (actor, worker) in enumerate(zip(self.graph.actors, self.workers, strict=True)):
+            self._set_environment(environment(self.graph, number, "cpu"))
+            born = worker.construct(Job(str(self.options.root), actor, self.layout.steps[number], "cpu"))
+            if isinstance(born, Failed):
+                raise actor_error(self.graph, number, born)
+        self.startup["construct"] = time.monotonic() - began
+
+    def _set_environment(self, variables: Mapping[str, str]) -> None:
+        """One process has one environment: the actors' variables come one after the other, and go at teardown."""
+        for name, text in variables.items():
+            self.environ.setdefault(name, os.environ.get(name))
+            os.environ[name] = text
+
+    def compile(self) -> None:
+        pass
+
+    def call(self, actor: int, method: str, kwargs: Mapping[str, object]) -> object:
+        result = self.workers[actor].call(method, kwargs)
+        if isinstance(result, Failed):
+            raise call_error(self.graph, actor, method, result, phase=self.phase.name)
+        return result
+
+    def begin(self, phase: Phase) -> None:
+        self.phase = phase
+        for number, worker in enumerate(self.workers):
+            worker.begin(phase.iterations, watch_job(self.graph, phase, number))
+
+    def submit(self, inputs: Sequence[object]) -> None:
+        ports: list[tuple[object, ...]] = []
+        for bind in self.layout.binds:
+            values = [_read(source, inputs, ports) for source in bind.reads]
+            result = self.workers[bind.actor].run(bind.step, *values)
+            ports.append(result if bind.ports > 1 else (result,))  # type: ignore[arg-type]
+        read = [ports[port.bind][port.port] for port in self.layout.reads]
+        self.done.append(self._fetched(inputs, read, time.monotonic_ns()))
+
+    def _fetched(self, inputs: Sequence[object], read: list[object], at_ns: int) -> Fetched:
+        failed = first_failed(self.graph, read)
+        if failed is not None:
+            return Fetched([], at_ns, task_error(self.graph, failed, phase=self.phase.name))
+        outputs = self.layout.outputs
+        return Fetched([inputs[o.input] if isinstance(o, InputRef) else pick(o, read) for o in outputs], at_ns)
+
+    def fetch(self) -> Fetched:
+        return self.done.popleft()
+
+    def end(self) -> PhaseData:
+        return finish(self.graph, self.phase, [worker.end() for worker in self.workers])
+
+    def where(self) -> tuple[Position, ...]:
+        spots = [worker.where() for worker in self.workers]
+        return tuple(Position(number, node="here", **vars(spot)) for number, spot in enumerate(spots))
+
+    def teardown(self) -> None:
+        self.done.clear()
+        for name, before in self.environ.items():
+            if before is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = before
+        self.environ.clear()
+
+    def late_files(self) -> list[pathlib.Path]:
+        return []
+
+
+def _read(source: FromInput | FromPort, inputs: Sequence[object], ports: list[tuple[object, ...]]) -> object:
+    if isinstance(source, FromPort):
+        return ports[source.bind][source.port]
+    return None if source.input is None else inputs[source.input]
+
+
+def refuse_collectives(graph: Graph, engine: str) -> None:
+    """Collectives come with the communicators.
+
+    Raises:
+        NotAble: the graph has one.
+    """
+    for task in graph.tasks:
+        if task.collective is not None:
+            message = f"task {task.name}: {task.collective.kind} is not supported yet by the {engine} engine"
+            raise NotAble(Failure("not-able", message, task=task.name, phase="startup", path=task.path))

@@ -1,0 +1,72 @@
+"""The driver's side of a phase: which workers are watched, and what they recorded put together, files included."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import pathlib
+from collections.abc import Sequence
+
+from cgspec.engines import Phase, PhaseData, TaskTimes
+from cgspec.graph import Graph
+from cgspec.profilers import PROFILERS, WatchJob
+from cgspec.worker import WorkerPhase
+
+PARSED_UP_TO = 32 * 2**20
+"""Bytes of a gzipped trace up to which it is parsed to see that it is whole."""
+
+
+def watch_job(graph: Graph, phase: Phase, actor: int) -> WatchJob | None:
+    """What the worker of ``actor`` has to watch in this phase; None: nothing."""
+    profile = phase.profile
+    if profile is None or (phase.actors is not None and actor not in phase.actors):
+        return None
+    if not PROFILERS[profile.kind].watches(profile):
+        return None
+    return WatchJob(
+        kind=profile.kind,
+        actor=graph.actors[actor].name,
+        warmup=profile.warmup,
+        iterations=profile.iterations,
+        shapes=profile.shapes,
+        memory=profile.memory,
+        stacks=profile.stacks,
+        flops=profile.flops,
+    )
+
+
+def finish(graph: Graph, phase: Phase, parts: Sequence[WorkerPhase]) -> PhaseData:
+    """A phase's data from what each worker recorded; traces are written into the phase's folder."""
+    found = {task: TaskTimes(*times) for part in parts for task, times in part.times.items()}
+    data = PhaseData(tuple(found[task] for task in range(len(graph.tasks))))
+    for actor, part in zip(graph.actors, parts, strict=True):
+        data.peaks[actor.name] = part.peak
+        data.notes.extend(f"actor {actor.name}: {note}" for note in part.notes)
+        for name, content in part.files.items():
+            _keep(phase, data, name, content)
+    return data
+
+
+def _keep(phase: Phase, data: PhaseData, name: str, content: bytes) -> None:
+    if phase.trace_dir is None:
+        return
+    phase.trace_dir.mkdir(parents=True, exist_ok=True)
+    path = phase.trace_dir / name
+    part = path.with_name(path.name + ".part")
+    part.write_bytes(content)
+    part.replace(path)
+    data.files.append(path)
+    if (wrong := _unreadable(path)) is not None:
+        data.notes.append(f"{path.name} is not a whole trace: {wrong}")
+
+
+def _unreadable(path: pathlib.Path) -> str | None:
+    """Why a trace cannot be opened; None if it can, or is too large to try."""
+    if not path.name.endswith(".json.gz") or path.stat().st_size > PARSED_UP_TO:
+        return None
+    try:
+        with gzip.open(path, "rt") as text:
+            events = json.load(text)["traceEvents"]
+        return None if events else "it has no events"
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        return f"{type(error).__name__}: {error}"

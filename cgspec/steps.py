@@ -1,0 +1,295 @@
+"""Lays a graph out for execution: what each actor's worker does, step by step, and how the steps are bound together.
+
+A *step* is one call into a worker; most are a task, some forward a task's result to readers that must not share its
+transport. A *port* is one value that a step hands out. Engines bind the steps in ``Layout.binds`` order, hand every
+step the values of its ``reads`` by position, and look nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from cgspec.graph import Graph, InputRef, Pack, Ref, Task, TaskRef, Transport
+from cgspec.values import Value
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Several values that arrive as one: a ``list``, or the ``tuple`` of a multi-return that is read whole."""
+
+    kind: Literal["list", "tuple"]
+    parts: tuple[int | Whole, ...]
+
+
+Take = int | Whole
+"""Where an argument comes from: the place among the values that a step is handed, or several."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A step that calls the user's method.
+
+    Attributes:
+        task: index into ``graph.tasks``.
+        arguments: (parameter's name or position, where its value comes from).
+        returns: None for a single result, 0 for an effect, else the number of values of a multi-return.
+        names: the names of a multi-return.
+        ports: what the step hands out, as indices of returns; None is the whole result, ``()`` nothing but "done".
+        travels: whether a result leaves the process, and so must be picklable.
+        strict: whether the transport carries tensors only, so that a failure has to be raised.
+    """
+
+    task: int
+    name: str
+    method: str
+    arguments: tuple[tuple[str | int, Take], ...]
+    consts: Mapping[str, Value]
+    returns: int | None
+    names: tuple[str, ...]
+    ports: tuple[int | None, ...]
+    travels: bool
+    strict: bool
+
+
+@dataclass(frozen=True)
+class Forward:
+    """A step that hands on a result of its own actor: ``ret`` of a multi-return, or (None) all of it.
+
+    Attributes:
+        host: whether tensors are copied to the host first, for the driver.
+        travels, strict: as in ``Call``.
+    """
+
+    task: int
+    name: str
+    ret: int | None
+    host: bool
+    travels: bool
+    strict: bool
+
+
+Step = Call | Forward
+
+
+@dataclass(frozen=True)
+class FromInput:
+    """Reads ``graph.inputs[input]``; None is the hidden trigger of a step that has nothing to read."""
+
+    input: int | None
+
+
+@dataclass(frozen=True)
+class FromPort:
+    """Reads a port of ``binds[bind]``."""
+
+    bind: int
+    port: int
+
+
+Source = FromInput | FromPort
+
+
+@dataclass(frozen=True)
+class Bind:
+    """One step in its place in the graph.
+
+    Attributes:
+        actor: index into ``graph.actors``; ``step``: index into ``Layout.steps[actor]``.
+        ports: how many values it hands out, at least one.
+        transport: how they travel to other actors; None: through host memory.
+    """
+
+    actor: int
+    step: int
+    task: int
+    reads: tuple[Source, ...]
+    ports: int
+    transport: Transport | None
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A graph, ready to be executed.
+
+    Attributes:
+        steps: by actor, in the order in which it runs them.
+        binds: in binding order.
+        reads: what the driver reads, each once; those beyond the outputs are awaited and dropped.
+        outputs: per ref of ``graph.output_refs``, where it comes from: a graph input, or places in ``reads``.
+    """
+
+    steps: tuple[tuple[Step, ...], ...]
+    binds: tuple[Bind, ...]
+    reads: tuple[FromPort, ...]
+    outputs: tuple[InputRef | Take, ...]
+
+
+def lay_out(graph: Graph, *, transports: bool, devices: bool) -> Layout:
+    """The graph's layout.
+
+    Args:
+        transports: whether the tasks' transports are used (not in a rehearsal, not where nothing travels).
+        devices: whether actors have GPUs, so that what the driver reads is copied to the host first.
+    """
+    return _Builder(graph, transports, devices).build()
+
+
+@dataclass(frozen=True)
+class _Readers:
+    """Who reads one return: other actors, the own actor, the driver."""
+
+    others: bool = False
+    own: bool = False
+    driver: bool = False
+
+
+class _Builder:
+    def __init__(self, graph: Graph, transports: bool, devices: bool) -> None:
+        self.graph = graph
+        self.transports = transports
+        self.devices = devices
+        self.steps: list[list[Step]] = [[] for _ in graph.actors]
+        self.binds: list[Bind] = []
+        self.local: dict[TaskRef, FromPort] = {}
+        self.crossing: dict[TaskRef, FromPort] = {}
+        self.for_driver: dict[TaskRef, FromPort] = {}
+        self.done: dict[int, FromPort] = {}
+        self.readers = self._find_readers()
+
+    def build(self) -> Layout:
+        for number in self.graph.bind:
+            self._bind_task(number)
+        reads = list(dict.fromkeys(port for ref in self.graph.output_refs for port in self._driver_ports(ref)))
+        places = {port: place for place, port in enumerate(reads)}
+        outputs = tuple(self._output(ref, places) for ref in self.graph.output_refs)
+        dropped = [port for port in self.done.values() if port not in places]
+        return Layout(tuple(map(tuple, self.steps)), tuple(self.binds), (*reads, *dropped), outputs)
+
+    def _single_refs(self, ref: TaskRef) -> tuple[TaskRef, ...]:
+        """The returns behind a reference; a multi-return read whole is all of them."""
+        returns = self.graph.tasks[ref.task].returns
+        if ref.ret is None and returns:
+            return tuple(TaskRef(ref.task, place) for place in range(len(returns)))
+        return (ref,)
+
+    def _find_readers(self) -> dict[TaskRef, _Readers]:
+        others: set[TaskRef] = set()
+        own: set[TaskRef] = set()
+        driver: set[TaskRef] = set()
+        for edge in self.graph.edges:
+            if isinstance(edge.source, TaskRef):
+                (others if edge.crosses else own).update(self._single_refs(edge.source))
+        for ref in self.graph.output_refs:
+            if isinstance(ref, TaskRef):
+                driver.update(self._single_refs(ref))
+        return {ref: _Readers(ref in others, ref in own, ref in driver) for ref in others | own | driver}
+
+    def _bind_task(self, number: int) -> None:
+        task = self.graph.tasks[number]
+        singles = [ref for ref in self._single_refs(TaskRef(number)) if ref in self.readers]
+        transport = task.transport if self.transports and any(self.readers[r].others for r in singles) else None
+        forward = self._forwarded(singles, transport)
+        ports: tuple[int | None, ...] = (None,) if forward else tuple(ref.ret for ref in singles)
+        direct = None if forward else transport
+        sources, arguments = self._arguments(task)
+        call = Call(
+            task=number,
+            name=task.name,
+            method=task.method or "",
+            arguments=arguments,
+            consts=task.consts,
+            returns=None if task.returns is None else len(task.returns),
+            names=task.returns or (),
+            ports=ports,
+            travels=not forward and any(self.readers[r].others or self.readers[r].driver for r in singles),
+            strict=_is_strict(direct),
+        )
+        bind = self._add(task.actor, call, sources or (FromInput(None),), max(1, len(ports)), direct)
+        if not singles:
+            self.done[number] = FromPort(bind, 0)
+        if forward:
+            self._forward(number, FromPort(bind, 0), singles, transport)
+        else:
+            for port, ref in enumerate(singles):
+                self.local[ref] = self.crossing[ref] = self.for_driver[ref] = FromPort(bind, port)
+
+    def _forwarded(self, singles: list[TaskRef], transport: Transport | None) -> bool:
+        """Whether readers need steps of their own: one call has one transport, for all its returns and readers."""
+        reads = [self.readers[ref] for ref in singles]
+        if transport is not None and transport.kind != "shm":
+            return len(singles) > 1 or any(reader.driver for reader in reads)
+        return self.devices and any(reader.driver for reader in reads)
+
+    def _forward(self, number: int, held: FromPort, singles: list[TaskRef], transport: Transport | None) -> None:
+        task = self.graph.tasks[number]
+        for ref in singles:
+            reader = self.readers[ref]
+            if reader.own or reader.others:
+                carried = transport if reader.others else None
+                step = Forward(number, task.name, ref.ret, False, reader.others, _is_strict(carried))
+                bind = self._add(task.actor, step, (held,), 1, carried)
+                self.local[ref] = self.crossing[ref] = FromPort(bind, 0)
+            if reader.driver:
+                step = Forward(number, task.name, ref.ret, self.devices, True, False)
+                self.for_driver[ref] = FromPort(self._add(task.actor, step, (held,), 1, None), 0)
+
+    def _add(
+        self, actor: int, step: Step, reads: tuple[Source, ...], ports: int, transport: Transport | None
+    ) -> int:
+        self.steps[actor].append(step)
+        self.binds.append(Bind(actor, len(self.steps[actor]) - 1, step.task, reads, ports, transport))
+        return len(self.binds) - 1
+
+    def _arguments(self, task: Task) -> tuple[tuple[Source, ...], tuple[tuple[str | int, Take], ...]]:
+        sources: dict[Source, int] = {}
+        arguments = []
+        for argument in task.args:
+            takes = tuple(self._take(ref, task.actor, sources) for ref in argument.refs)
+            whole = isinstance(argument.value, Pack)
+            arguments.append((argument.name, Whole("list", takes) if whole else takes[0]))
+        return tuple(sources), tuple(arguments)
+
+    def _take(self, ref: Ref, actor: int, sources: dict[Source, int]) -> Take:
+        if isinstance(ref, InputRef):
+            return sources.setdefault(FromInput(ref.input), len(sources))
+        crosses = self.graph.tasks[ref.task].actor != actor
+        ports = [(self.crossing if crosses else self.local)[single] for single in self._single_refs(ref)]
+        places = tuple(sources.setdefault(port, len(sources)) for port in ports)
+        return places[0] if not self._is_whole(ref) else Whole("tuple", places)
+
+    def _is_whole(self, ref: TaskRef) -> bool:
+        return ref.ret is None and bool(self.graph.tasks[ref.task].returns)
+
+    def _driver_ports(self, ref: Ref) -> list[FromPort]:
+        return [self.for_driver[single] for single in self._single_refs(ref)] if isinstance(ref, TaskRef) else []
+
+    def _output(self, ref: Ref, places: dict[FromPort, int]) -> InputRef | Take:
+        if isinstance(ref, InputRef):
+            return ref
+        found = tuple(places[port] for port in self._driver_ports(ref))
+        return Whole("tuple", found) if self._is_whole(ref) else found[0]
+
+
+def _is_strict(transport: Transport | None) -> bool:
+    return transport is not None and (transport.direct_return or transport.static_shape)
+
+
+def pick(take: Take, values: list[object] | tuple[object, ...]) -> object:
+    """The argument that ``take`` says, from the values that arrived."""
+    if isinstance(take, int):
+        return values[take]
+    parts = [pick(part, values) for part in take.parts]
+    return parts if take.kind == "list" else tuple(parts)
+
+
+def sources_of(layout: Layout) -> dict[int, tuple[int, ...]]:
+    """Per task, the tasks whose results it waits for; for the wait-for chain."""
+    found: dict[int, list[int]] = defaultdict(list)
+    for bind in layout.binds:
+        for source in bind.reads:
+            if isinstance(source, FromPort) and layout.binds[source.bind].task != bind.task:
+                found[bind.task].append(layout.binds[source.bind].task)
+    return {task: tuple(dict.fromkeys(tasks)) for task, tasks in found.items()}

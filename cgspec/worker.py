@@ -1,0 +1,250 @@
+"""The worker: hosts one actor's object of the user and runs its steps by number, in any engine; it imports no ray.
+
+A failure of the user's code is a value, ``Failed``, made of strings only. It travels along the graph in place of the
+result and every step that would read it hands it on, so that no exception of the user's has to be pickled and every
+step runs once in every iteration.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import resource
+import sys
+import threading
+import time
+from array import array
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from cgspec import usercode
+from cgspec.graph import Actor
+from cgspec.invocation import Failed, FailedTask, Invocation
+from cgspec.profilers import Watch, WatchJob, make_watch
+from cgspec.raynames import READ_ERROR
+from cgspec.recorder import Recorder, capacity_for
+from cgspec.steps import Forward, Step
+from cgspec.values import CannotMake, Scope
+
+now = time.monotonic_ns
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a worker is made for."""
+
+    root: str
+    actor: Actor
+    steps: tuple[Step, ...]
+    device: str
+
+
+@dataclass(frozen=True)
+class Born:
+    """A worker whose object was constructed."""
+
+    pid: int
+    node: str = ""
+    seconds: float = 0.0
+
+
+@dataclass
+class WorkerPhase:
+    """What a worker recorded in a phase: (first iteration, starts, ends) by task, peak memory in bytes, files by name,
+    and sentences about what was not possible."""
+
+    times: dict[int, tuple[int, array[int], array[int]]]
+    peak: int
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Spot:
+    """Where a worker is; see ``engines.Position``."""
+
+    pid: int
+    task: int | None
+    upcoming: int | None
+    iteration: int
+    seconds: float
+    ended: int
+    stack: tuple[str, ...]
+
+
+class Worker:
+    """One actor member's worker; ``construct`` first, then ``begin``, ``run`` as the graph says, ``end``."""
+
+    def __init__(self) -> None:
+        self.sendable: Callable[[object], str | None] | None = None
+        self._steps: list[Invocation] = []
+        self._tasks: list[int] = []
+        self._user: Any = None
+        self._thread = 0
+        self._current: Invocation | None = None
+        self._since = now()
+        self._last: Invocation | None = None
+        self._watch: Watch | None = None
+        self._begin_rings(1)
+
+    def construct(self, job: Job) -> Born | Failed:
+        """Imports the user's class and constructs the object."""
+        began = now()
+        scope = Scope(device=job.device, load=usercode.load)
+        usercode.install(pathlib.Path(job.root))
+        try:
+            user_class = usercode.load(job.actor.class_ref)
+        except usercode.CannotLoad as error:
+            return Failed("import", str(error), trace=error.trace)
+        try:
+            positional = [value.make(scope) for value in job.actor.args]
+            named = {name: value.make(scope) for name, value in job.actor.kwargs.items()}
+            self._user = user_class(*positional, **named)
+            self._prepare(job.steps, scope)
+        except usercode.CannotLoad as error:
+            return Failed("import", str(error), trace=error.trace)
+        except CannotMake as error:
+            return Failed("constructor", str(error))
+        except (Exception, SystemExit) as error:
+            what, trace = usercode.describe(error)
+            return Failed("constructor", what, trace=trace)
+        return Born(os.getpid(), seconds=(now() - began) / 1e9)
+
+    def _prepare(self, steps: tuple[Step, ...], scope: Scope) -> None:
+        self._tasks = [step.task for step in steps if not isinstance(step, Forward)]
+        slots = {task: slot for slot, task in enumerate(self._tasks)}
+        self._steps = [Invocation(step, slots[step.task], self._user, scope) for step in steps]
+        calls = [ready for ready in self._steps if ready.forward is None]
+        for ready, following in zip(calls, [*calls[1:], *calls[:1]], strict=True):
+            ready.following = following
+        if calls:
+            calls[0].first = calls[-1].last = True
+            self._last = calls[-1]
+        self._begin_rings(1)
+
+    def call(self, method: str, kwargs: Mapping[str, object]) -> object:
+        """Calls the user's method outside the graph; what it raises becomes a ``Failed``."""
+        try:
+            return getattr(self._user, method)(**kwargs)
+        except (Exception, SystemExit) as error:
+            what, trace = usercode.describe(error)
+            return Failed("raised", what, trace=trace)
+
+    def begin(self, iterations: int, watch: WatchJob | None = None) -> None:
+        """Starts a phase; the graph must be idle."""
+        self._begin_rings(iterations)
+        self._watch = make_watch(watch) if watch is not None else None
+        self._last = next((ready for ready in self._steps if ready.last), None)
+        self._current, self._since = None, now()
+
+    def _begin_rings(self, iterations: int) -> None:
+        self.recorder = Recorder(len(self._tasks), capacity_for(iterations, len(self._tasks)))
+
+    def end(self) -> WorkerPhase:
+        """Ends the phase; the graph must be idle."""
+        watch, self._watch = self._watch, None
+        files, notes = watch.finish() if watch is not None else ({}, ())
+        times = {task: self.recorder.read(slot) for slot, task in enumerate(self._tasks)}
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        return WorkerPhase(times, peak, files, tuple(notes))
+
+    def run(self, number: int, *values: object) -> object:
+        """Runs a step on the values of its ``reads``; what it hands out is a tuple where there are several ports."""
+        ready = self._steps[number]
+        if ready.forward is not None:
+            return self._forward(ready, ready.forward, values[0])
+        iteration = self.recorder.counts[ready.slot]
+        if ready.first:
+            self._thread = threading.get_ident()
+            if self._watch is not None:
+                self._watch.before(iteration)
+        result: object = None
+        for value in values:
+            if type(value) is Failed:
+                result = value
+                break
+            if type(value).__name__ == READ_ERROR:
+                result = Failed("unreadable", _unreadable(value), ready.task, iteration)
+                break
+        if result is None:
+            result = self._execute(ready, iteration, values)
+        else:
+            self.recorder.mark(ready.slot, 0, 0)
+        if ready.last and self._watch is not None:
+            self._watch.after(iteration)
+        return self._hand_out(ready, result, iteration)
+
+    def _execute(self, ready: Invocation, iteration: int, values: tuple[object, ...]) -> object:
+        """Calls the user's method and times it."""
+        watch = self._watch
+        if watch is not None:
+            watch.enter(ready.name)
+        self._since = began = now()
+        self._current = ready
+        try:
+            result = ready.call(values)
+        except (Exception, SystemExit) as error:
+            what, trace = usercode.describe(error)
+            result = Failed("raised", what, ready.task, iteration, trace)
+        ended = now()
+        self._current = None
+        self._last, self._since = ready, ended
+        self.recorder.mark(ready.slot, began, ended)
+        if watch is not None:
+            watch.leave()
+        return result
+
+    def _hand_out(self, ready: Invocation, result: object, iteration: int) -> object:
+        """Checks the number of returns, and whether what travels can."""
+        if type(result) is not Failed and ready.returns is not None:
+            result = ready.check_returns(result, iteration)
+        if ready.travels and self.sendable is not None and type(result) is not Failed:
+            reason = self.sendable(result)
+            if reason is not None:
+                result = Failed("unserialisable", reason, ready.task, iteration)
+        if ready.strict and type(result) is Failed:
+            raise FailedTask(result)
+        return ready.hand_out(result)
+
+    def _forward(self, ready: Invocation, step: Forward, value: Any) -> object:
+        if type(value) is not Failed:
+            value = value if step.ret is None else value[step.ret]
+            value = to_host(value) if step.host else value
+        return self._hand_out(ready, value, max(0, self.recorder.counts[ready.slot] - 1))
+
+    def where(self) -> Spot:
+        """Where the graph's thread is; called from another thread."""
+        current, since = self._current, self._since
+        upcoming = None if current else (self._last.following if self._last else None)
+        shown = current or upcoming
+        frame = sys._current_frames().get(self._thread) if current else None
+        return Spot(
+            pid=os.getpid(),
+            task=current.task if current else None,
+            upcoming=upcoming.task if upcoming else None,
+            iteration=self.recorder.counts[shown.slot] if shown else 0,
+            seconds=(now() - since) / 1e9,
+            ended=sum(self.recorder.counts),
+            stack=usercode.stack_of(frame) if frame is not None else (),
+        )
+
+
+def _unreadable(error: object) -> str:
+    """Ray's long text about a value that could not be read, cut to its last sentence."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else "it could not be read"
+
+
+def to_host(value: object) -> object:
+    """The value with its tensors on the host."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return value
+    if isinstance(value, torch.Tensor):
+        return value.cpu()
+    if type(value) in (list, tuple):
+        return type(value)(map(to_host, value))  # type: ignore[call-overload, call-arg]
+    if type(value) is dict:
+        return {key: to_host(item) for key, item in value.items()}
+    return value
