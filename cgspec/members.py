@@ -65,9 +65,16 @@ def _sets_by_name(call: ast.Call, receiver: str, into: dict[str, Member]) -> str
 
 def annotated(name: str, annotation: str) -> Member:
     """A name that a class body annotates without a value: a field."""
-    if annotation.strip("'\"") in ("int", "float", "bool", "str", "bytes"):
-        return f"a field of type {annotation}"
+    plain = annotation.strip("'\"")
+    if plain in ("int", "float", "bool", "str", "bytes"):
+        return f"a field of type {plain}"
     return unreadable(name, f"{name} is a field, set on the object")
+
+
+def sets_attributes(node: ast.AST) -> bool:
+    """Whether code sets an attribute of anything, as a class decorator that adds methods does."""
+    return rewrites(node) or any(isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store)
+                                 for one in ast.walk(node))
 
 
 def rewrites(node: ast.AST) -> bool:

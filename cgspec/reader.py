@@ -16,7 +16,7 @@ from cgspec import fields
 from cgspec.bindings import patched
 from cgspec.callables import KEEP_THE_SIGNATURE, signature_of
 from cgspec.diagnostics import nearest, suggest
-from cgspec.members import Member, annotated, mangled, rewrites, set_on_self, unreadable
+from cgspec.members import Member, annotated, mangled, rewrites, set_on_self, sets_attributes, unreadable
 from cgspec.modules import Module, Modules, Unread
 from cgspec.resolution import Class, Constant, Defined, Resolver, Scope, Several, Thing, Unknown
 from cgspec.signatures import ClassInfo, NotFound, Signature
@@ -224,7 +224,8 @@ class SourceReader:
             return f"{name} is decorated with @{ast.unparse(unknown)}, which may add methods"
         for node in cls.node.body:
             runs = not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-            if (runs or getattr(node, "name", "") == "__init_subclass__") and rewrites(node):
+            hook = getattr(node, "name", "") == "__init_subclass__"
+            if (runs and rewrites(node)) or (hook and sets_attributes(node)):
                 return f"{name} makes attributes as it runs (line {node.lineno})"
         return ""
 
@@ -232,7 +233,7 @@ class SourceReader:
         if self._resolver.dotted(cls.scope, node) in (*fields.DECORATORS, *KEEP_THE_SIGNATURE):
             return True
         found = self._resolver.expression(cls.scope, node)
-        return (isinstance(found, Defined) and not rewrites(found.node)
+        return (isinstance(found, Defined) and not sets_attributes(found.node)
                 and self._resolver.wrapper(cls.scope, node).keeps)
 
     def _metaclass(self, cls: Class) -> bool:

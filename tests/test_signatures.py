@@ -421,6 +421,8 @@ DOUBTFUL = {
     "computed attributes": "class Stage:\n    def __init__(self):\n        for n in 'ab': setattr(self, n, 1)\n"
                            "    def forward(self, x): ...",
     "a class decorator": "from x import deco\n@deco\nclass Stage:\n    def forward(self, x): ...",
+    "a class decorator that adds": "def deco(cls):\n    cls.more = 1\n    return cls\n@deco\n"
+                                   "class Stage:\n    def forward(self, x): ...",
     "setattr on the class": "class Stage:\n    def forward(self, x): ...\nfor n in 'ab':\n    setattr(Stage, n, 1)",
     "locals": "class Stage:\n    def forward(self, x): ...\n    for n in 'ab': locals()[n] = n",
     "init_subclass": "class B:\n    def __init_subclass__(cls):\n        setattr(cls, 'a', 1)\n"
