@@ -24,21 +24,21 @@ class Limits:
     actor: str
 
 
-def limits(graph: Graph, busy: Mapping[int, float]) -> Limits | None:
-    """Both limits from the busy ns of each task (by its index), e.g. their medians; None where no task has any.
+def limits(graph: Graph, busy: Mapping[int, float], mean: Mapping[int, float]) -> Limits | None:
+    """Both limits from the busy ns of each task (by its index); None where no task has any.
 
     - Critical path: the longest path through the graph, where a task follows everything that it reads and the task
-      before it on its actor, and each vertex weighs its busy time: finish(t) = busy(t) + max(finish(before t)).
+      before it on its actor, and each vertex weighs ``busy``, its median: finish(t) = busy(t) + max(finish(before t)).
       Transfers weigh nothing.
-    - Busiest actor: max over actors of the sum of its tasks' busy times.
+    - Busiest actor: max over actors of the sum of its tasks' ``mean``: what counts over many iterations.
     - A collective's members wait for each other, and that wait is in their busy time. Each member is therefore
       weighed with the least of its group, that of the member that came last, and they all end together.
     """
     if not busy or not any(busy.values()):
         return None
-    weight = _weights(graph, busy)
-    finish, previous = _longest_paths(graph, weight)
+    finish, previous = _longest_paths(graph, _weights(graph, busy))
     last = max(range(len(graph.tasks)), key=lambda number: finish[number])
+    weight = _weights(graph, mean)
     totals = {actor.name: sum(weight[number] for number in actor.tasks) for actor in graph.actors}
     slowest = max(totals, key=lambda name: totals[name])
     path = tuple(graph.tasks[number].name for number in _trace(last, previous))
@@ -92,3 +92,29 @@ def _trace(last: int, previous: list[int | None]) -> list[int]:
         path.append(number)
         number = previous[number]
     return path[::-1]
+
+
+def advice(found: Limits, *, latency: float, throughput: float | None, inflight: int, share: float | None) -> str:
+    """What bounds the run, in one sentence.
+
+    Args:
+        latency: its median, in ns.
+        throughput: iterations per second.
+        share: how much of the time the busiest actor was busy, 0 to 1.
+    """
+    bound = 1e9 / found.busiest if found.busiest else 0.0
+    if share is not None and share >= 0.8:
+        return (
+            f"{found.actor} is busy {share * 100:.0f}% of the time: it bounds throughput at {bound:,.0f}/s; "
+            "nothing else matters until it is faster"
+        )
+    part = found.critical_path / latency * 100 if latency else 0.0
+    if inflight == 1:
+        rest = "" if part >= 80 else "; the rest is sending, waiting and Ray's own work"
+        gain = bound / throughput if throughput else 0.0
+        more = f". With more run.inflight {found.actor} would allow up to {bound:,.0f}/s" if gain >= 1.2 else ""
+        return f"the tasks on the critical path take {part:.0f}% of the latency{rest}{more}"
+    reached = throughput / bound * 100 if throughput and bound else 0.0
+    return (
+        f"throughput is {reached:.0f}% of what {found.actor} would allow ({bound:,.0f}/s): sending and waiting bound it"
+    )

@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from cgspec.diagnostics import Finding, Place
 from cgspec.errors import UsageError
 
 SCHEMA_VERSION = 1
@@ -83,12 +84,13 @@ class TaskRecord(Part):
 
 
 class LimitsRecord(Part):
-    """The graph's own limits (``limits.Limits``), in µs."""
+    """The graph's own limits (``limits.Limits``), in µs; ``advice`` says what bounds the run."""
 
     critical_path_us: float
     critical_path: list[str]
     busiest_actor_us: float
     busiest_actor: str
+    advice: str = ""
 
 
 class VerdictRecord(Part):
@@ -221,3 +223,25 @@ def load(run: str | Path) -> Record:
             f"{path} was written by a later cgspec (schema {record.schema_version}, here {SCHEMA_VERSION})"
         )
     return record
+
+
+def finding_json(finding: Finding) -> dict[str, Any]:
+    """A finding as ``check --format json`` shows it."""
+    return {
+        "code": finding.code,
+        "severity": finding.severity,
+        "message": finding.message,
+        **_spot(finding.place),
+        "path": list(finding.path),
+        "why": finding.why,
+        "fix": finding.fix,
+        "related": [{"message": related.message, **_spot(related.place)} for related in finding.related],
+    }
+
+
+def _spot(place: Place | None) -> dict[str, Any]:
+    return {
+        "file": place.file if place else None,
+        "line": place.line if place else None,
+        "column": place.column if place else None,
+    }

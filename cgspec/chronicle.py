@@ -1,0 +1,237 @@
+"""Keeps a run's record while it happens: what is known so far is in ``run.json`` after each step."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as TooLate
+from contextlib import suppress
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cgspec import account, machine
+from cgspec.engines import Engine
+from cgspec.errors import Failure, NotAble, RunError
+from cgspec.expectations import Verdict
+from cgspec.folder import RunFolder, as_yaml, now
+from cgspec.metrics import Metrics
+from cgspec.phases import Observer, Passed
+from cgspec.record import FILE, Machine, Record, finding_json
+from cgspec.redaction import Redactor
+from cgspec.showing import plain
+
+if TYPE_CHECKING:
+    from cgspec.run import Job
+
+SAMPLES_HEAD = "phase,iteration,submitted_ns,latency_ns\n"
+TIMELINE_HEAD = "phase,iteration,task,start_ns,end_ns\n"
+TIMELINE_ROWS = 100_000
+"""Rows of one phase that ``timeline.csv`` gets: its last iterations."""
+CHUNK = 2**20
+
+
+class Chronicle:
+    """The record, and the files beside it."""
+
+    def __init__(self, job: Job, folder: RunFolder, observer: Observer) -> None:
+        self._job, self._folder, self._observer = job, folder, observer
+        self._redactor = Redactor(dict(job.resolved), dict(job.overrides))
+        self._machine: Future[Machine] = machine.ask(job.root)
+        self._saved = 0
+        self._phase: Passed | None = None
+        self.metrics: Metrics | None = None
+        self.record = Record(
+            id=folder.id,
+            name=job.graph.name,
+            status="running",
+            started=now(),
+            pid=os.getpid(),
+            run_dir=str(folder.path),
+            spec_file=job.file,
+            root=str(job.root),
+            engine=job.spec.engine.kind,
+            rehearsal=job.rehearse,
+            inflight=job.spec.run.inflight,
+            overrides=plain(self._redactor.overrides(dict(job.overrides))),
+            actors=account.actor_records(job.graph, {}),
+            findings=[finding_json(finding) for finding in job.findings],
+        )
+        self._begin()
+
+    def _begin(self) -> None:
+        resolved = self._redactor.spec(dict(self._job.resolved)) | {"root": str(self._job.root)}
+        self._folder.write("spec.yaml", self._redactor.yaml(self._job.text))
+        self._folder.write("spec.resolved.yaml", as_yaml(resolved))
+        self._folder.append("samples.csv", SAMPLES_HEAD)
+        self._save()
+
+    def note(self, text: str) -> None:
+        """Tells it now, and keeps it."""
+        self.record.notes.append(text)
+        self._log(text)
+        self._observer.note(text)
+
+    def _log(self, text: str) -> None:
+        moment = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+        self._folder.append("log.txt", f"{moment} {self._redactor.text(text)}\n")
+
+    def placed(self, engine: Engine) -> None:
+        """Actors are live and the graph is compiled."""
+        self.record.actors = account.actor_records(self._job.graph, engine.nodes)
+        self.record.startup = {step: round(seconds, 6) for step, seconds in engine.startup.items()}
+        self.record.fused = [list(names) for names in getattr(engine, "fused", ())]
+        self._log("actors are live, the graph is compiled")
+        self._save()
+
+    def samples(self, passed: Passed) -> None:
+        """Appends the latencies that came since the last time."""
+        if passed is not self._phase:
+            self._phase, self._saved = passed, 0
+        name, first = _label(passed), passed.plan.first
+        rows = []
+        for place in range(self._saved, len(passed.done)):
+            start = passed.submitted[place]
+            latency = "" if place in passed.raised else passed.done[place] - start
+            rows.append(f"{name},{first + place},{start},{latency}\n")
+        self._saved = len(passed.done)
+        self._folder.append("samples.csv", "".join(rows))
+        self._folder.flush()
+
+    def passed(self, passed: Passed, engine: Engine, *, began: float) -> None:
+        """A phase ended."""
+        profile = passed.plan.phase.profile
+        nsight = any(other.kind == "nsight" for other in self._job.spec.profile)
+        profiled = profile.kind if profile is not None else "nsight" if nsight else None
+        phase = account.phase_record(passed, profiled=profiled)
+        self.record.phases.append(phase)
+        if self.record.first_result_s is None and passed.done:
+            self.record.first_result_s = round(passed.done[0] / 1e9 - began, 6)
+        self.record.startup = {step: round(seconds, 6) for step, seconds in engine.startup.items()}
+        if passed.data is not None:
+            phase.files = [self._relative(path) for path in passed.data.files]
+            self._peaks(passed.data.peaks)
+            self._timeline(passed)
+        for note in phase.notes:
+            self._log(note)
+        if passed.plan.phase.name == "measure":
+            self._measured(passed)
+        self._log(f"phase {_label(passed)}: {phase.iterations} iterations")
+        self._save()
+
+    def _measured(self, passed: Passed) -> None:
+        record, graph = self.record, self._job.graph
+        busy, phase = account.Busy(graph, passed), record.phases[-1]
+        record.tasks = account.task_records(graph, busy, self._job.locate)
+        record.limits = account.limits_record(busy, phase, passed.plan.inflight)
+        account.fill_in_actors(record.actors, busy)
+        self.metrics = account.metrics(busy, passed, phase, record.first_result_s)
+
+    def _peaks(self, peaks: dict[str, int]) -> None:
+        for actor in self.record.actors:
+            if actor.name in peaks:
+                actor.peak_bytes = max(peaks[actor.name], actor.peak_bytes or 0)
+
+    def _timeline(self, passed: Passed) -> None:
+        """The flight recorder's last iterations, in the clock of ``samples.csv`` where a task was on this node."""
+        assert passed.data is not None
+        keep = max(1, TIMELINE_ROWS // max(1, len(passed.data.times)))
+        rows = [] if self._phase_rows() else [TIMELINE_HEAD]
+        for task, times in zip(self._job.graph.tasks, passed.data.times, strict=True):
+            for place in range(max(0, len(times.start) - keep), len(times.start)):
+                if times.start[place]:
+                    iteration = passed.plan.first + times.first + place
+                    span = f"{times.start[place]},{times.end[place]}"
+                    rows.append(f"{_label(passed)},{iteration},{task.name},{span}\n")
+        self._folder.append("timeline.csv", "".join(rows))
+
+    def _phase_rows(self) -> bool:
+        return (self._folder.path / "timeline.csv").exists()
+
+    def judged(self, verdicts: Sequence[Verdict]) -> None:
+        """What became of the expectations."""
+        self.record.expect = [account.verdict_record(verdict, self._job.locate) for verdict in verdicts]
+
+    def outputs(self, first: object, last: object) -> None:
+        """The outputs of the first and the last measured iteration."""
+        self.record.outputs = {"first": plain(first), "last": plain(last)}
+
+    def close(self, error: RunError | None, *, crashed: bool) -> None:
+        """Says how the run ended."""
+        record = self.record
+        record.ended = now()
+        if error is not None:
+            record.failure = account.failure_record(error.failure, self._job.locate)
+        failed = any(verdict.passed is False for verdict in record.expect)
+        ended = error.status if error is not None else "expectation-failed" if failed else "passed"
+        record.status = "crashed" if crashed else ended
+        self._log(f"ended: {record.status}" + (f": {error}" if error is not None else ""))
+        self._folder.flush()
+        self._save(wait=machine.PATIENCE)
+
+    def finish(self, late: Sequence[Path]) -> None:
+        """After the engine is down: late files, the picture, and logs without secrets."""
+        for path in late:
+            self._late(path)
+        self._picture()
+        self._clean_logs()
+        self._folder.close()
+        if (error := self.trouble()) is not None and self.record.failure is None:
+            self.record.failure = account.failure_record(error.failure, self._job.locate)
+            self.record.status = error.status
+        self._save()
+
+    def trouble(self) -> NotAble | None:
+        """What the folder could not take, as an error."""
+        if self._folder.trouble is None:
+            return None
+        message = f"{self._folder.trouble}; what was measured is told here, and may be missing there"
+        return NotAble(Failure("not-able", message, phase=None))
+
+    def _late(self, path: Path) -> None:
+        relative = self._relative(path)
+        owner = next((p for p in reversed(self.record.phases) if p.profiled == "nsight" and p.name == "profile"), None)
+        if owner is not None and relative not in owner.files:
+            owner.files.append(relative)
+
+    def _picture(self) -> None:
+        try:
+            from cgspec.views.picture import render
+
+            self._folder.write("graph.svg", self._redactor.text(render(self._job.graph, "svg").decode()))
+        except Exception as error:
+            self.note(f"graph.svg could not be drawn: {type(error).__name__}: {error}")
+
+    def _clean_logs(self) -> None:
+        if not self._redactor.knows_any:
+            return
+        for path in sorted((self._folder.path / "logs").glob("*")):
+            with suppress(OSError):
+                self._clean(path)
+
+    def _clean(self, path: Path) -> None:
+        """Line by line: a log may be large."""
+        new = path.with_name(f".{path.name}.new")
+        with path.open(encoding="utf-8", errors="backslashreplace") as old, new.open("w", encoding="utf-8") as clean:
+            for line in iter(lambda: old.readline(CHUNK), ""):
+                clean.write(self._redactor.text(line))
+        os.replace(new, path)
+
+    def _relative(self, path: Path) -> str:
+        with suppress(ValueError):
+            return path.resolve().relative_to(self._folder.path.resolve()).as_posix()
+        return str(path)
+
+    def _save(self, *, wait: float = 0.0) -> None:
+        with suppress(TooLate):
+            self.record.machine = self._machine.result(timeout=wait)
+        shown: dict[str, Any] = self.record.model_dump(mode="json", by_alias=True)
+        clean = self._redactor.data(shown) | {"run_dir": shown["run_dir"], "root": shown["root"]}
+        self._folder.write(FILE, Record.model_validate(clean).as_json())
+
+
+def _label(passed: Passed) -> str:
+    """A phase's name in the files, with its profiler."""
+    phase = passed.plan.phase
+    return phase.name if phase.profile is None else f"{phase.name}-{phase.profile.kind}"

@@ -1,0 +1,307 @@
+"""Runs a valid graph: phases on live actors, and a run folder that is closed before the engine, whatever happens.
+
+``run`` returns a Result for every end that a run can have, a raised task and Ctrl-C included; it raises only where no
+run folder can be made (NotAble), where the spec asks for what a run cannot do yet (UsageError), and for our own
+mistakes, after the record was closed.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cgspec.account import Locate
+from cgspec.chronicle import Chronicle
+from cgspec.conditions import Seen
+from cgspec.diagnostics import Finding
+from cgspec.engines import ENGINES, Engine
+from cgspec.errors import Failure, Interrupted, NotAble, RunError
+from cgspec.expectations import Judge, Read
+from cgspec.feed import Feed
+from cgspec.folder import RunFolder
+from cgspec.graph import Graph
+from cgspec.interrupts import Signals
+from cgspec.metrics import judge_metrics
+from cgspec.outputs import formed
+from cgspec.phases import Observer, Pass, Passed, Plan
+from cgspec.plans import Setup, options_of, plans_of, refuse_unsupported, setups_of
+from cgspec.record import Record
+from cgspec.spec import Spec
+from cgspec.values import CannotMake
+
+
+def _nowhere(path: tuple[str | int, ...]) -> tuple[str, int] | None:
+    return None
+
+
+@dataclass(frozen=True)
+class Job:
+    """All that a run needs to know.
+
+    Attributes:
+        spec, graph: of a spec without errors.
+        read: parses values that stay raw in the spec, in the light of its vars (``ValueReader.read``).
+        root: the folder that class files are relative to.
+        text: the spec file as written.
+        resolved: the raw data after include, variant and overrides, vars and ``$env`` as they stand.
+        file: the spec file, as the user named it.
+        overrides: dotted paths and values of the command line, ``variant`` included.
+        findings: warnings and notes of ``check``.
+        locate: the file and line of a YAML path.
+        out: the folder of all runs.
+        rehearse: on CPUs.
+        only: run this measured iteration alone.
+        began: ``time.monotonic()`` when the process began, for the time to the first result.
+        argv: how cgspec was called, to be shown.
+    """
+
+    spec: Spec
+    graph: Graph
+    read: Read
+    root: Path
+    text: str
+    resolved: Mapping[str, Any]
+    file: str | None = None
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+    locate: Locate = _nowhere
+    out: Path = Path("runs")
+    rehearse: bool = False
+    only: int | None = None
+    began: float | None = None
+
+
+@dataclass
+class Result:
+    """How a run ended.
+
+    Attributes:
+        record: as saved in ``run_dir``.
+        first, last: the outputs of the first and the last measured iteration, in the form of the spec; None if there
+            were none.
+        error: what ended it early, if anything did.
+    """
+
+    record: Record
+    run_dir: Path
+    exit_code: int
+    first: object = None
+    last: object = None
+    error: RunError | None = None
+
+    @property
+    def status(self) -> str:
+        """The word of ``run --json``."""
+        return self.record.status
+
+
+class _Silent:
+    """Nobody watches."""
+
+    def phase(self, name: str, total: int) -> None:
+        pass
+
+    def progress(self, done: int) -> None:
+        pass
+
+    def note(self, text: str) -> None:
+        pass
+
+
+SILENT = _Silent()
+
+
+def run(job: Job, observer: Observer = SILENT) -> Result:
+    """Runs the job; see the module."""
+    began = time.monotonic() if job.began is None else job.began
+    refuse_unsupported(job.spec)
+    setups = setups_of(job.spec, job.graph, job.read)
+    with ExitStack() as stack:
+        signals = stack.enter_context(Signals())
+        folder = RunFolder(job.out, job.graph.name)
+        ended = _Run(job, observer, signals, folder, setups, began)
+        stack.callback(ended.close_folder)
+        stack.callback(ended.teardown)
+        stack.callback(ended.close_record)
+        ended.go()
+    return ended.result()
+
+
+class _Run:
+    """One run: ``go``, then ``close_record``, ``teardown``, ``close_folder``, in this order."""
+
+    def __init__(
+        self,
+        job: Job,
+        observer: Observer,
+        signals: Signals,
+        folder: RunFolder,
+        setups: Sequence[Setup],
+        began: float,
+    ) -> None:
+        self.job, self.observer, self.signals, self.setups, self.began = job, observer, signals, setups, began
+        self.folder = folder
+        self.plans = plans_of(job.spec, job.graph, folder.path, only=job.only)
+        self.chronicle = Chronicle(job, folder, observer)
+        self.engine: Engine | None = None
+        self.feed = Feed(job.graph)
+        self.judge = _Looker(self.feed, Judge(job.graph, job.spec.expect, job.read))
+        self.error: RunError | None = None
+        self.crashed = False
+        self.measured: Passed | None = None
+        self.current: Pass | None = None
+
+    def go(self) -> None:
+        """Everything up to the last phase; the errors that a run can end with stay in ``error``."""
+        self.crashed = True
+        try:
+            self._start()
+            self._phases()
+        except RunError as error:
+            self.error = self.error or error
+        except KeyboardInterrupt:
+            self.error = self.error or self._interrupted()
+        except SystemExit as error:
+            if error.code != signal.SIGTERM:
+                raise
+            self.error = self.error or self._interrupted()
+        self.crashed = False
+
+    def _start(self) -> None:
+        spec, job = self.job.spec, self.job
+        options = options_of(spec, job.graph, job.root, rehearse=job.rehearse, log_dir=self.folder.path / "logs")
+        self.engine = _engine(job.graph, options, spec.engine.kind)
+        self.observer.phase("startup", 0)
+        self.engine.place()
+        self.signals.arm()
+        self.engine.compile()
+        self.signals.arm()
+        self.chronicle.placed(self.engine)
+
+    def _phases(self) -> None:
+        for number, plan in enumerate(self.plans):
+            self._set_up(first=number == 0)
+            passed = self._pass(plan)
+            if passed.interrupted:
+                raise self._interrupted()
+            if passed.error is not None:
+                self.error = self.error or passed.error
+                if passed.ended:
+                    return
+
+    def _set_up(self, *, first: bool) -> None:
+        assert self.engine is not None
+        for setup in self.setups:
+            if first or setup.every_phase:
+                self.engine.call(setup.actor, setup.method, self._kwargs(setup))
+
+    def _kwargs(self, setup: Setup) -> dict[str, object]:
+        scope = self.feed.scope(None)
+        scope.device = "cuda" if self.job.graph.actors[setup.actor].num_gpus and not self.job.rehearse else "cpu"
+        try:
+            return {name: value.make(scope) for name, value in setup.kwargs.items()}
+        except CannotMake as error:
+            message = f"an argument of the setup call of {setup.method} cannot be made: {error}"
+            raise RunError(Failure("input", message, phase="startup", path=setup.path)) from None
+
+    def _pass(self, plan: Plan) -> Passed:
+        assert self.engine is not None
+        measures = plan.phase.name == "measure"
+        self.current = Pass(self.engine, self.job.graph, plan, self.feed, self.observer, self.signals)
+        self.current.saved = self.chronicle.samples
+        if measures:
+            self.current.looker, self.measured = self.judge, self.current.passed
+        passed = self.current.run()
+        self.chronicle.passed(passed, self.engine, began=self.began)
+        if measures:
+            self._judge(passed)
+        return passed
+
+    def _judge(self, passed: Passed) -> None:
+        """Looks at the first and the last iteration, and at the metrics."""
+        judge, job = self.judge.judge, self.job
+        if passed.first is not None and passed.first.i == passed.plan.first:
+            judge.first(passed.first.outputs, self.judge.seen(passed.first.i, passed.first.inputs))
+        if passed.last is not None:
+            judge.last(passed.last.outputs, self.judge.seen(passed.last.i, passed.last.inputs))
+        found = self.chronicle.metrics
+        bounds = judge_metrics(job.graph, job.spec.expect, job.read, found, rehearsal=job.rehearse)
+        self.chronicle.judged([*judge.verdicts(), *bounds])
+
+    def _interrupted(self) -> Interrupted:
+        what = "SIGTERM" if self.signals.stop == "SIGTERM" else "Ctrl-C"
+        if self.current is None:
+            return Interrupted(Failure("interrupted", f"{what} arrived before the first iteration", phase="startup"))
+        phase, done = self.current.plan.phase, len(self.current.passed.done)
+        message = f"{what} arrived in the {phase.name} phase, after {done} of {phase.iterations} iterations"
+        return Interrupted(Failure("interrupted", message, phase=phase.name))
+
+    def close_record(self) -> None:
+        """Says how it ended, before anything is taken down."""
+        self.signals.mode = "never"
+        if self.current is not None and self.current.passed.data is None:
+            self.chronicle.samples(self.current.passed)
+        if self.measured is None or not self.chronicle.record.expect:
+            bounds = judge_metrics(
+                self.job.graph, self.job.spec.expect, self.job.read, None, rehearsal=self.job.rehearse
+            )
+            self.chronicle.judged([*self.judge.judge.verdicts(), *bounds])
+        self._outputs()
+        self.chronicle.close(self.error, crashed=self.crashed)
+
+    def _outputs(self) -> None:
+        passed = self.measured
+        if passed is not None and passed.first is not None and passed.last is not None:
+            self.chronicle.outputs(self._formed(passed.first.outputs), self._formed(passed.last.outputs))
+
+    def _formed(self, outputs: list[object]) -> object:
+        return formed(self.job.graph, outputs)
+
+    def teardown(self) -> None:
+        """Takes the engine down, within its deadline."""
+        if self.engine is not None:
+            self.engine.teardown()
+
+    def close_folder(self) -> None:
+        """Brings home what came late, and closes every file."""
+        self.chronicle.finish(self.engine.late_files() if self.engine is not None else [])
+
+    def result(self) -> Result:
+        """How it ended."""
+        first = last = None
+        if self.measured is not None and self.measured.first is not None and self.measured.last is not None:
+            first, last = self._formed(self.measured.first.outputs), self._formed(self.measured.last.outputs)
+        error = self.error or self.chronicle.trouble()
+        failed = any(verdict.passed is False for verdict in self.chronicle.record.expect)
+        code = error.exit_code if error is not None else int(failed)
+        return Result(self.chronicle.record, self.folder.path, code, first, last, error)
+
+
+class _Looker:
+    """Shows iterations to the judge."""
+
+    def __init__(self, feed: Feed, judge: Judge) -> None:
+        self.feed, self.judge = feed, judge
+        self.every = judge.looks_at_every
+
+    def look(self, i: int, inputs: Sequence[object], outputs: Sequence[object]) -> None:
+        self.judge.every(outputs, self.seen(i, inputs))
+
+    def seen(self, i: int, inputs: Sequence[object]) -> Seen:
+        """What the judge knows of an iteration."""
+        return Seen(self.feed.scope(i), self.feed.by_name(inputs))
+
+
+def _engine(graph: Graph, options: Any, kind: str) -> Engine:
+    if kind not in ENGINES:
+        raise NotAble(Failure("not-able", f"the engine {kind} is not supported yet", phase="startup"))
+    try:
+        return ENGINES[kind](graph, options)
+    except ImportError as error:
+        message = f"the engine {kind} needs a package that is not installed: {error}"
+        raise NotAble(Failure("not-able", message, phase="startup")) from error
