@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from cgspec.classes import ClassRef as ClassRef
 from cgspec.values import Value
 
 Path = tuple[str | int, ...]
@@ -19,24 +20,6 @@ Path = tuple[str | int, ...]
 
 Index = tuple[tuple[str, int], ...]
 """The place of a member: (axis, index) pairs in axis order."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClassRef:
-    """Where a user's class lives.
-
-    Attributes:
-        module: the name that it is imported under (``cgspec_user.dir.model`` for a file below the spec's root).
-        qualname: the class's name in the module.
-        file: the file relative to the root, with ``/``; None for a class of an installed package.
-    """
-
-    module: str
-    qualname: str
-    file: str | None
-
-    def __str__(self) -> str:
-        return f"{self.file or self.module}:{self.qualname}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +104,7 @@ class Actor:
 
     Attributes:
         args: constructor arguments by position; ``kwargs``: by name. ``$index`` and ``$size`` are already filled in.
-        num_cpus, num_gpus, resources, options: what Ray is asked for.
+        num_cpus, num_gpus, memory (bytes), accelerator_type, resources, options: what Ray is asked for.
         env: environment variables of the actor's process.
         process_group: whether the torch.distributed variables are set before the constructor runs.
         same_node: axes whose members share a node.
@@ -136,9 +119,11 @@ class Actor:
     kwargs: Mapping[str, Value]
     num_cpus: float
     num_gpus: float
+    memory: int | None
+    accelerator_type: str | None
     resources: Mapping[str, float]
-    options: Mapping[str, object]
-    env: Mapping[str, str]
+    options: Mapping[str, Value]
+    env: Mapping[str, Value]
     process_group: bool
     same_node: tuple[str, ...]
     tasks: tuple[int, ...]

@@ -23,6 +23,14 @@ Count = Annotated[int, Field(ge=0, le=10**12)]
 Positive = Annotated[int, Field(ge=1, le=10**9)]
 
 
+PERCENTILES = ("p50", "p95", "p99", "mean", "min", "max")
+_LATENCIES = tuple(f"latency.{name}" for name in PERCENTILES)
+RUN_METRICS = (*_LATENCIES, "throughput", "first_result", "critical_path", "busiest_actor")
+"""Built-in metrics of a run; all are durations but ``throughput`` (iterations per second)."""
+TASK_METRICS = tuple(f"busy.{name}" for name in PERCENTILES)
+"""Built-in metrics of a task: durations."""
+
+
 class Model(BaseModel):
     """What all models share: unknown keys are errors, types are not converted."""
 

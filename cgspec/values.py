@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cgspec import expressions
+from cgspec.classes import ClassRef
 from cgspec.diagnostics import suggest
 
 DTYPES: dict[str, int] = {
@@ -24,16 +25,8 @@ class CannotMake(ValueError):
     """A value that cannot be made; the message is a sentence for the user."""
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionRef:
-    """A user's function: the module it is imported from, its name, and its file relative to the root, if it has one."""
-
-    module: str
-    qualname: str
-    file: str | None
-
-    def __str__(self) -> str:
-        return f"{self.file or self.module}:{self.qualname}"
+FunctionRef = ClassRef
+"""A user's function, named as classes are."""
 
 
 def _no_function(ref: FunctionRef) -> Callable[..., object]:

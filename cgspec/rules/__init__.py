@@ -1,1 +1,22 @@
+"""The rules: what may be wrong with a spec whose parts can all be read, one small function for each code.
 
+A rule sees a ``Context`` and yields findings. Rules that need the graph run only where the spec is sound.
+"""
+
+from __future__ import annotations
+
+from cgspec.rules import classes, collectives, expectations, flow, profilers, running, tensors, transports
+from cgspec.rules.context import Context, Rule
+
+RULES: tuple[Rule, ...] = (
+    *classes.RULES,
+    *flow.RULES,
+    *transports.RULES,
+    *collectives.RULES,
+    *tensors.RULES,
+    *running.RULES,
+    *profilers.RULES,
+    *expectations.RULES,
+)
+
+__all__ = ["RULES", "Context", "Rule"]

@@ -1,0 +1,206 @@
+"""Text → ``Checked``: the spec, its graph and everything that was found; never raises for a bad spec."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cgspec import classes, layers
+from cgspec.classes import BadReference, ClassRef
+from cgspec.diagnostics import Finding, Path, Place
+from cgspec.expand import expand
+from cgspec.families import catalogue
+from cgspec.graph import Graph
+from cgspec.layers import Merged, Sources
+from cgspec.parsing import ValueReader
+from cgspec.reader import SourceReader
+from cgspec.readings import Readings, read_values
+from cgspec.rules import RULES, Context
+from cgspec.source import Unreadable
+from cgspec.spec import Spec
+from cgspec.trust import Trust
+from cgspec.validation import Validated, validate
+from cgspec.wiring import Wiring, wire
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A spec as ``check`` leaves it.
+
+    Attributes:
+        file: as the user named it.
+        name: the spec's name, by default the file's stem.
+        spec, graph: None where the findings do not allow one.
+        findings: with their places, in order of place.
+        root: the folder that class files are relative to.
+        text: the main file as written.
+        data: the merged raw data: a valid spec, with vars and ``$`` values as they were written.
+        values: reads raw values of the spec with its vars.
+    """
+
+    file: str
+    name: str
+    spec: Spec | None
+    graph: Graph | None
+    findings: tuple[Finding, ...]
+    root: pathlib.Path
+    text: str
+    data: dict[str, Any]
+    sources: Sources
+    values: ValueReader
+    files: tuple[pathlib.Path, ...] = ()
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self.findings if finding.severity == "error")
+
+
+def check(
+    path: str | os.PathLike[str],
+    *,
+    overrides: Sequence[str] = (),
+    variant: str | None = None,
+    allow_import: Iterable[str] = (),
+    raw: bytes | str | None = None,
+) -> Checked:
+    """Checks a spec without importing or running anything of the user's.
+
+    Args:
+        overrides: ``key=value`` texts, as on the command line.
+        variant: the name of the variant to apply.
+        allow_import: patterns of modules that may be imported beyond the project's own.
+        raw: the text, where it is not to be read from ``path``.
+    """
+    shown = os.fspath(path)
+    file = pathlib.Path(shown)
+    try:
+        content = _read(file, shown) if raw is None else raw
+        merged = layers.load(file, shown=shown, raw=content, overrides=overrides, variant=variant)
+    except Unreadable as error:
+        return _nothing(file, shown, error.finding)
+    return _Checker(file, shown, merged, tuple(allow_import)).run()
+
+
+def _read(file: pathlib.Path, shown: str) -> bytes:
+    try:
+        return file.read_bytes()
+    except (OSError, ValueError) as error:
+        reason = "there is no such file" if isinstance(error, FileNotFoundError) else _reason(error)
+        finding = Finding("no-file", f"{shown} cannot be read: {reason}", place=Place(shown, 0, 0, 0, ""))
+        raise Unreadable(finding) from None
+
+
+def _reason(error: Exception) -> str:
+    return (getattr(error, "strerror", None) or str(error)).lower()
+
+
+def _nothing(file: pathlib.Path, shown: str, finding: Finding) -> Checked:
+    reader = ValueReader({}, lambda text, path: ClassRef("", text, None))
+    return Checked(shown, file.stem, None, None, (finding,), file.parent, "", {}, Sources(), reader)
+
+
+class _Checker:
+    def __init__(self, file: pathlib.Path, shown: str, merged: Merged, allow_import: tuple[str, ...]) -> None:
+        self.file = file
+        self.shown = shown
+        self.merged = merged
+        self.allow_import = allow_import
+        self.calls: list[tuple[ClassRef, Path]] = []
+        self.class_findings: list[Finding] = []
+        self.refs: dict[tuple[str, Path], ClassRef] = {}
+
+    def run(self) -> Checked:
+        validated = validate(self.merged.data, self.function)
+        findings = [*self.merged.findings, *validated.findings]
+        graph = None
+        if validated.spec is not None:
+            graph, more = self._judge(validated, sound=not _has_error(findings))
+            findings += more
+        return self._checked(validated, graph, findings)
+
+    def function(self, text: str, path: Path) -> ClassRef:
+        """The function that ``$call`` names."""
+        ref = self._reference(text, path, "function")
+        if (ref, path) not in self.calls and ref.module:
+            self.calls.append((ref, path))
+        return ref
+
+    def class_ref(self, text: str, path: Path) -> ClassRef:
+        """The class that an actor names."""
+        return self._reference(text, path, "Class")
+
+    def _reference(self, text: str, path: Path, noun: str) -> ClassRef:
+        if (text, path) not in self.refs:
+            try:
+                self.refs[text, path] = classes.parse(text, noun)
+            except BadReference as error:
+                self.class_findings.append(Finding(error.code, str(error), path, fix=error.fix))
+                self.refs[text, path] = ClassRef("", text, None)
+        return self.refs[text, path]
+
+    def _judge(self, validated: Validated, *, sound: bool) -> tuple[Graph | None, list[Finding]]:
+        """The graph of a readable spec, and what the families and the rules have to say."""
+        values = validated.reader
+        before = len(values.findings)
+        families = catalogue(validated)
+        wiring = wire(families, values)
+        for name, actor in families.actors.items():
+            self.class_ref(actor.spec.class_, ("actors", name, "class"))
+        readings = read_values(wiring, values)
+        broken = wiring.broken or families.faulty or _has_error([*families.findings, *values.findings])
+        sound = sound and readings.sound and not broken
+        graph = expand(wiring, readings, self.class_ref, self._name(families.spec)) if sound else None
+        context = self._context(validated, wiring, readings)
+        found = [finding for rule in RULES if rule.needs == "families" for finding in rule.find(context)]
+        early = [*families.findings, *values.findings[before:], *self.class_findings]
+        if graph is not None and not _has_error([*early, *found]):
+            whole = replace(context, graph=graph)
+            found += [finding for rule in RULES if rule.needs == "graph" for finding in rule.find(whole)]
+        else:
+            graph = None
+        return graph, [*early, *found]
+
+    def _context(self, validated: Validated, wiring: Wiring, readings: Readings) -> Context:
+        root = self.merged.root
+        trust = Trust.for_root(root, self.allow_import)
+        assert validated.spec is not None
+        calls = tuple(self.calls)
+        return Context(validated.spec, wiring.catalogue, wiring, SourceReader(root), trust, readings, calls)
+
+    def _name(self, spec: Spec | None) -> str:
+        return (spec.name if spec is not None else None) or self.file.stem
+
+    def _checked(self, validated: Validated, graph: Graph | None, findings: list[Finding]) -> Checked:
+        placed = _ordered(self.merged.sources, findings, self.shown)
+        return Checked(
+            file=self.shown,
+            name=self._name(validated.spec),
+            spec=validated.spec if not any(f.severity == "error" for f in placed) else None,
+            graph=graph,
+            findings=placed,
+            root=self.merged.root,
+            text=self.merged.text,
+            data=self.merged.data,
+            sources=self.merged.sources,
+            values=validated.reader,
+            files=tuple(self.merged.files),
+        )
+
+
+def _has_error(findings: Iterable[Finding]) -> bool:
+    return any(finding.severity == "error" for finding in findings)
+
+
+def _ordered(sources: Sources, findings: Iterable[Finding], main: str) -> tuple[Finding, ...]:
+    """Findings with their places, each once, in order of place: the main file first."""
+    unique = {(f.code, f.path, f.message, f.place): f for f in findings}
+    placed = [sources.place(finding) for finding in unique.values()]
+
+    def key(finding: Finding) -> tuple[bool, str, int, int]:
+        place = finding.place or Place(main, 0, 0, 0, "")
+        return place.file != main, place.file, place.line, place.column
+
+    return tuple(sorted(placed, key=key))

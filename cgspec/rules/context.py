@@ -1,0 +1,60 @@
+"""What a rule sees, and what a rule is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from cgspec.diagnostics import Finding
+from cgspec.families import Catalogue
+from cgspec.graph import Graph
+from cgspec.reader import SourceReader
+from cgspec.readings import Readings
+from cgspec.spec import Spec
+from cgspec.trust import Trust
+from cgspec.wiring import Wiring
+
+
+@dataclass(frozen=True)
+class Context:
+    """A spec that could be read.
+
+    Attributes:
+        graph: None for rules of families.
+        classes: reads signatures without importing anything.
+        calls: the functions that ``$call`` names, with the paths where it does.
+    """
+
+    spec: Spec
+    catalogue: Catalogue
+    wiring: Wiring
+    classes: SourceReader
+    trust: Trust
+    readings: Readings
+    calls: tuple[tuple[object, tuple[str | int, ...]], ...]
+    graph: Graph | None = None
+
+    @property
+    def sound(self) -> Graph:
+        """The graph, for rules that need it."""
+        assert self.graph is not None
+        return self.graph
+
+    def is_whole(self, section: str, name: str) -> bool:
+        """Whether an entry was read completely, so that what it lacks may be said."""
+        return (section, name) not in self.catalogue.incomplete and name not in self.wiring.broken
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule.
+
+    Attributes:
+        code: of every finding that it yields.
+        needs: ``families``, or ``graph`` where it looks at members.
+    """
+
+    code: str
+    find: Callable[[Context], Iterable[Finding]]
+    needs: Literal["families", "graph"] = "families"

@@ -1,0 +1,157 @@
+"""Rules about how the graph is run: windows, feedback, buffers, where Ray comes from."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from cgspec.diagnostics import Finding, Path, suggest
+from cgspec.graph import Graph, InputRef, TaskRef
+from cgspec.quantities import show_size
+from cgspec.references import leaves
+from cgspec.rules.context import Context, Rule
+from cgspec.values import Call, Entries, Feedback, Items, Marked, Text, Value
+
+DEFAULT_BUFFER = 10**6
+STORE_SHARE = 0.3
+"""What Ray takes of the machine's memory for its object store by default."""
+
+
+def inflight(context: Context) -> Iterator[Finding]:
+    """More iterations under way than the engine accepts."""
+    run, engine = context.spec.run, context.spec.engine
+    if engine.max_inflight is not None and run.inflight > engine.max_inflight:
+        message = f"run.inflight is {run.inflight}, and engine.max_inflight allows {engine.max_inflight}"
+        yield Finding("inflight", message, ("run", "inflight"), fix="raise max_inflight, or leave it out")
+
+
+def feedbacks(context: Context) -> Iterator[tuple[Feedback, Path]]:
+    """Every ``$feedback`` among the inputs."""
+    for name, value in context.readings.inputs.items():
+        for found in _find(value):
+            yield found, ("inputs", name)
+
+
+def _find(value: Value) -> Iterator[Feedback]:
+    if isinstance(value, Feedback):
+        yield value
+        yield from _find(value.first)
+    inner: tuple[Value, ...] = ()
+    if isinstance(value, Items):
+        inner = value.items
+    elif isinstance(value, Entries):
+        inner = tuple(item for _, item in value.entries)
+    elif isinstance(value, Text):
+        inner = value.parts
+    elif isinstance(value, Marked):
+        inner = tuple(value.arguments.values())
+    elif isinstance(value, Call):
+        inner = (value.arguments,)
+    for item in inner:
+        yield from _find(item)
+
+
+def output_names(context: Context) -> list[str]:
+    """The names that outputs have, where they have names."""
+    if context.wiring.form == "map":
+        return [str(wire.name) for wire in context.wiring.outputs]
+    if context.wiring.form == "single":
+        return [leaf.family.name for wire in context.wiring.outputs for item in wire.items for leaf in leaves(item)]
+    return []
+
+
+def feedback_lag(context: Context) -> Iterator[Finding]:
+    """More iterations under way than a feedback's lag."""
+    for feedback, path in feedbacks(context):
+        if context.spec.run.inflight > feedback.lag:
+            window = context.spec.run.inflight
+            message = f"{path[1]} needs the output of {feedback.lag} iterations ago, and {window} are in flight"
+            fix = f"set run.inflight to at most {feedback.lag}"
+            yield Finding("feedback-lag", message, path, on="key", fix=fix)
+
+
+def feedback_output(context: Context) -> Iterator[Finding]:
+    """A feedback of an output that there is not."""
+    if "outputs" in context.wiring.broken:
+        return
+    names = output_names(context)
+    for feedback, path in feedbacks(context):
+        if feedback.output not in names:
+            offer = suggest(feedback.output, names, noun="outputs with a name")
+            message = f"{path[1]} feeds back the output {feedback.output}, which there is not; {offer}"
+            yield Finding("feedback-output", message, path, on="key")
+
+
+def buffers(context: Context) -> Iterator[Finding]:
+    """Channels that reserve more than a local object store holds."""
+    if context.spec.engine.kind != "compiled" or context.spec.cluster.address != "local":
+        return
+    total, count, window, largest = reserved(context.sound, context)
+    memory = _memory()
+    if memory and total > STORE_SHARE * memory:
+        message = (
+            f"{count} channels reserve {show_size(total)} ({window} in flight, up to {show_size(largest)} each), and a"
+            f" local object store here has {show_size(STORE_SHARE * memory)}"
+        )
+        path: Path = ("engine", "buffer") if context.spec.engine.buffer is not None else ("run", "inflight")
+        why = "each channel reserves max_inflight x buffer at once"
+        fix = "lower engine.max_inflight or engine.buffer, or declare smaller payloads"
+        yield Finding("buffers", message, path, "warning", why=why, fix=fix)
+
+
+def reserved(graph: Graph, context: Context) -> tuple[int, int, int, int]:
+    """Bytes that the channels of a compiled graph reserve, their number, the window and the largest buffer."""
+    engine = context.spec.engine
+    window = engine.max_inflight or context.spec.run.inflight
+    senders = {edge.source for edge in graph.edges if edge.crosses or isinstance(edge.source, InputRef)}
+    senders.update(graph.output_refs)
+    sizes = []
+    for ref in senders:
+        payload = graph.tasks[ref.task].payload if isinstance(ref, TaskRef) else None
+        sizes.append(engine.buffer or (payload.bytes if payload else DEFAULT_BUFFER))
+    return sum(sizes) * window, len(sizes), window, max(sizes, default=0)
+
+
+def _memory() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (OSError, ValueError):
+        return 0
+
+
+def ray_client(context: Context) -> Iterator[Finding]:
+    """An address of a Ray Client, which cannot bind graphs."""
+    address = context.spec.cluster.address
+    if address.startswith("ray://"):
+        message = f"{address} is a Ray Client address, and a graph cannot be bound through Ray Client"
+        fix = "run cgspec on a node of the cluster (address: auto), or submit it as a Ray job"
+        yield Finding("ray-client", message, ("cluster", "address"), fix=fix)
+
+
+def bad_address(context: Context) -> Iterator[Finding]:
+    """An address that is neither ``local``, ``auto`` nor ``host:port``."""
+    address = context.spec.cluster.address
+    host, _, port = address.rpartition(":")
+    if address in ("local", "auto") or address.startswith("ray://") or (host and port.isdigit()):
+        return
+    yield Finding("bad-address", f"{address!r} is no address: it is local, auto or host:port", ("cluster", "address"))
+
+
+def same_node_axis(context: Context) -> Iterator[Finding]:
+    """``same_node`` names an axis that the actor does not have."""
+    for name, actor in context.catalogue.actors.items():
+        for axis in actor.spec.same_node or ():
+            if axis not in actor.axes:
+                offer = suggest(axis, actor.axes, noun=f"axes of {name}")
+                yield Finding("same-node", f"{name} has no axis {axis}; {offer}", ("actors", name, "same_node"))
+
+
+RULES = (
+    Rule("inflight", inflight),
+    Rule("feedback-lag", feedback_lag),
+    Rule("feedback-output", feedback_output),
+    Rule("buffers", buffers, "graph"),
+    Rule("ray-client", ray_client),
+    Rule("bad-address", bad_address),
+    Rule("same-node", same_node_axis),
+)

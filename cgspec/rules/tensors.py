@@ -1,0 +1,42 @@
+"""Rules about declared payloads and dtypes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cgspec.diagnostics import Finding, suggest
+from cgspec.rules.context import Context, Rule
+from cgspec.values import DTYPES
+
+
+def bad_payload(context: Context) -> Iterator[Finding]:
+    """A payload that is neither a size nor a shape with a dtype."""
+    for name, task in context.spec.tasks.items():
+        payload = task.payload
+        if payload is None:
+            continue
+        tensor = payload.shape is not None and payload.dtype is not None
+        half = (payload.shape is None) != (payload.dtype is None)
+        if half or tensor == (payload.bytes is not None):
+            message = f"the payload of {name} is a size (64MiB), or a shape and a dtype"
+            yield Finding("bad-payload", message, ("tasks", name, "payload"))
+
+
+def unknown_dtype(context: Context) -> Iterator[Finding]:
+    """A dtype that torch does not have."""
+    for name, task in context.spec.tasks.items():
+        dtype = task.payload.dtype if task.payload is not None else None
+        if dtype is not None and dtype not in DTYPES:
+            offer = suggest(dtype, DTYPES, noun="dtypes")
+            path = ("tasks", name, "payload", "dtype")
+            yield Finding("unknown-dtype", f"there is no dtype {dtype}; {offer}", path)
+    for number, expected in enumerate(context.spec.expect):
+        if expected.dtype is not None and expected.dtype not in DTYPES:
+            offer = suggest(expected.dtype, DTYPES, noun="dtypes")
+            yield Finding("unknown-dtype", f"there is no dtype {expected.dtype}; {offer}", ("expect", number, "dtype"))
+
+
+RULES = (
+    Rule("bad-payload", bad_payload),
+    Rule("unknown-dtype", unknown_dtype),
+)
