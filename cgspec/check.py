@@ -57,6 +57,11 @@ class Checked:
     def errors(self) -> tuple[Finding, ...]:
         return tuple(finding for finding in self.findings if finding.severity == "error")
 
+    def line_of(self, path: Path) -> tuple[str, int] | None:
+        """The file and line where the value at a path was said."""
+        place = self.sources.locate(path)
+        return (place.file, place.line) if place is not None else None
+
 
 def check(
     path: str | os.PathLike[str],
@@ -64,6 +69,7 @@ def check(
     overrides: Sequence[str] = (),
     variant: str | None = None,
     allow_import: Iterable[str] = (),
+    rehearse: bool = False,
     raw: bytes | str | None = None,
 ) -> Checked:
     """Checks a spec without importing or running anything of the user's.
@@ -72,6 +78,7 @@ def check(
         overrides: ``key=value`` texts, as on the command line.
         variant: the name of the variant to apply.
         allow_import: patterns of modules that may be imported beyond the project's own.
+        rehearse: whether it is to be run on CPUs, which lifts what only GPUs need.
         raw: the text, where it is not to be read from ``path``.
     """
     shown = os.fspath(path)
@@ -81,7 +88,7 @@ def check(
         merged = layers.load(file, shown=shown, raw=content, overrides=overrides, variant=variant)
     except Unreadable as error:
         return _nothing(file, shown, error.finding)
-    return _Checker(file, shown, merged, tuple(allow_import)).run()
+    return _Checker(file, shown, merged, tuple(allow_import), rehearse).run()
 
 
 def _read(file: pathlib.Path, shown: str) -> bytes:
@@ -103,11 +110,14 @@ def _nothing(file: pathlib.Path, shown: str, finding: Finding) -> Checked:
 
 
 class _Checker:
-    def __init__(self, file: pathlib.Path, shown: str, merged: Merged, allow_import: tuple[str, ...]) -> None:
+    def __init__(
+        self, file: pathlib.Path, shown: str, merged: Merged, allow_import: tuple[str, ...], rehearse: bool
+    ) -> None:
         self.file = file
         self.shown = shown
         self.merged = merged
         self.allow_import = allow_import
+        self.rehearse = rehearse
         self.calls: list[tuple[ClassRef, Path]] = []
         self.class_findings: list[Finding] = []
         self.refs: dict[tuple[str, Path], ClassRef] = {}
@@ -168,7 +178,9 @@ class _Checker:
         trust = Trust.for_root(root, self.allow_import)
         assert validated.spec is not None
         calls = tuple(self.calls)
-        return Context(validated.spec, wiring.catalogue, wiring, SourceReader(root), trust, readings, calls)
+        return Context(
+            validated.spec, wiring.catalogue, wiring, SourceReader(root), trust, readings, calls, rehearse=self.rehearse
+        )
 
     def _name(self, spec: Spec | None) -> str:
         return (spec.name if spec is not None else None) or self.file.stem

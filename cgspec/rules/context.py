@@ -23,6 +23,7 @@ class Context:
     Attributes:
         graph: None for rules of families.
         classes: reads signatures without importing anything.
+        rehearse: whether the spec is to be run on CPUs.
         calls: the functions that ``$call`` names, with the paths where it does.
     """
 
@@ -34,6 +35,7 @@ class Context:
     readings: Readings
     calls: tuple[tuple[object, tuple[str | int, ...]], ...]
     graph: Graph | None = None
+    rehearse: bool = False
 
     @property
     def sound(self) -> Graph:

@@ -140,7 +140,7 @@ def _accelerated(context: Context) -> Iterator[Sender]:
 
 def transport_no_gpu(context: Context) -> Iterator[Finding]:
     """An accelerator transport from or to an actor without a GPU."""
-    if context.spec.engine.kind == "local":
+    if context.spec.engine.kind == "local" or context.rehearse:
         return
     for sender in _accelerated(context):
         for actor in _distinct(sender.actor, *sender.crossing):
