@@ -107,6 +107,7 @@ class Passed:
         first, last: the first and the last iteration that gave outputs.
         data: what the engine recorded, where it could still say it.
         error: why the pass ended early; with ``keep_going`` the first error of those that it went on after.
+        ended: whether ``error`` ended it.
         interrupted: whether a signal ended it.
     """
 
@@ -119,6 +120,7 @@ class Passed:
     last: Kept | None = None
     data: PhaseData | None = None
     error: RunError | None = None
+    ended: bool = False
     interrupted: bool = False
 
     def latencies(self) -> list[int]:
@@ -165,7 +167,7 @@ class Pass:
             self.signals.heard()
             self.passed.data = self.engine.end()
         except RunError as error:
-            self.passed.error = self._in_our_words(error)
+            self.passed.error, self.passed.ended = self.passed.error or self._in_our_words(error), True
         except KeyboardInterrupt:
             self.passed.interrupted = True
         finally:
@@ -253,7 +255,8 @@ class Pass:
     def _raised(self, number: int, error: RunError) -> None:
         self.passed.raised.add(number)
         self.passed.error = self.passed.error or error
-        self._over = self._over or not self.plan.keep_going
+        if not self.plan.keep_going:
+            self._over = self.passed.ended = True
         if self.feed.remembers:
             self.feed.remember(self.plan.first + number, None)
 

@@ -62,6 +62,11 @@ class Redactor:
         self._known = sorted((text for text in found if len(text) >= SHORTEST), key=len, reverse=True)
         self._pattern = re.compile("|".join(map(re.escape, self._known))) if self._known else None
 
+    @property
+    def knows_any(self) -> bool:
+        """Whether there is any secret to look for."""
+        return self._pattern is not None
+
     def text(self, text: str) -> str:
         """Text without the secrets that are known."""
         return self._pattern.sub(HIDDEN, text) if self._pattern else text
