@@ -16,9 +16,9 @@ from cgspec.families import catalogue
 from cgspec.graph import Graph
 from cgspec.layers import Merged, Sources
 from cgspec.parsing import ValueReader
-from cgspec.reader import SourceReader
 from cgspec.readings import Readings, read_values
 from cgspec.rules import RULES, Context
+from cgspec.signatures.reader import SourceReader
 from cgspec.source import Unreadable
 from cgspec.spec import Spec
 from cgspec.trust import Trust

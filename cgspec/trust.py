@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from cgspec.modules import Location, Modules
+from cgspec.signatures.modules import Location, Modules
 
 if TYPE_CHECKING:
     from cgspec.graph import ClassRef

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 import pytest
 
 from cgspec.graph import ClassRef
-from cgspec.reader import SourceReader
 from cgspec.signatures import ClassInfo, NotFound, Parameter, Signature
+from cgspec.signatures.reader import SourceReader
 
 KINDS = {
     "positional-only": inspect.Parameter.POSITIONAL_ONLY,
@@ -733,7 +733,7 @@ def test_nothing_of_the_user_is_executed(tmp_path: pathlib.Path) -> None:
 def test_reading_torch_neither_imports_torch_nor_takes_long() -> None:
     script = """
 import sys, time, pathlib, types
-from cgspec.reader import SourceReader
+from cgspec.signatures.reader import SourceReader
 ref = types.SimpleNamespace(module="torch.nn", qualname="Linear", file=None)
 start = time.perf_counter()
 info = SourceReader(pathlib.Path(".")).read_class(ref)

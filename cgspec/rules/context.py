@@ -9,8 +9,8 @@ from typing import Literal
 from cgspec.diagnostics import Finding
 from cgspec.families import Catalogue
 from cgspec.graph import Graph
-from cgspec.reader import SourceReader
 from cgspec.readings import Readings
+from cgspec.signatures.reader import SourceReader
 from cgspec.spec import Spec
 from cgspec.trust import Trust
 from cgspec.wiring import Wiring

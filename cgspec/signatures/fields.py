@@ -7,9 +7,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cgspec.bindings import statements
-from cgspec.callables import shorten
 from cgspec.signatures import Parameter, Signature
+from cgspec.signatures.bindings import statements
+from cgspec.signatures.callables import shorten
 
 DECORATORS = ("dataclasses.dataclass",)
 _SPECIAL = re.compile(r"""^['"]?(?:\w+\.)?(ClassVar|KW_ONLY)\b""")

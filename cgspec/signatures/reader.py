@@ -12,14 +12,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from cgspec import fields
-from cgspec.bindings import patched
-from cgspec.callables import KEEP_THE_SIGNATURE, signature_of
 from cgspec.diagnostics import nearest, suggest
-from cgspec.members import Member, annotated, mangled, rewrites, set_on_self, sets_attributes, unreadable
-from cgspec.modules import Module, Modules, Unread
-from cgspec.resolution import Class, Constant, Defined, Resolver, Scope, Several, Thing, Unknown
-from cgspec.signatures import ClassInfo, NotFound, Signature
+from cgspec.signatures import ClassInfo, NotFound, Signature, fields
+from cgspec.signatures.bindings import patched
+from cgspec.signatures.callables import KEEP_THE_SIGNATURE, signature_of
+from cgspec.signatures.members import Member, annotated, mangled, rewrites, set_on_self, sets_attributes, unreadable
+from cgspec.signatures.modules import Module, Modules, Unread
+from cgspec.signatures.resolution import Class, Constant, Defined, Resolver, Scope, Several, Thing, Unknown
 
 if TYPE_CHECKING:
     from cgspec.graph import ClassRef

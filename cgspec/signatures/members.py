@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from cgspec.callables import own_nodes, parameters_of
 from cgspec.signatures import Signature
+from cgspec.signatures.callables import own_nodes, parameters_of
 
 Member = Signature | str
 """A method, or the words for what is not one."""

@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from cgspec.bindings import STAR, Hidden, Imported, Names, bind, hidden
 from cgspec.diagnostics import nearest, suggest
 from cgspec.signatures import NotFound
+from cgspec.signatures.bindings import STAR, Hidden, Imported, Names, bind, hidden
 
 USER = "cgspec_user"
 """The synthetic package that files below the spec's root are imported under."""

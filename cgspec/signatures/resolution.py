@@ -7,10 +7,10 @@ import builtins
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from cgspec.bindings import STAR, Binding, Imported, Names, Opaque, Rebound, bind
-from cgspec.callables import PARTIALS, Node, Wrapper, keeps_arguments, makes_keepers, shorten
-from cgspec.modules import Module, Modules, Unread
 from cgspec.signatures import NotFound
+from cgspec.signatures.bindings import STAR, Binding, Imported, Names, Opaque, Rebound, bind
+from cgspec.signatures.callables import PARTIALS, Node, Wrapper, keeps_arguments, makes_keepers, shorten
+from cgspec.signatures.modules import Module, Modules, Unread
 
 EMPTY_BASES = ("object", "builtins.object", "typing.Generic", "typing.Protocol", "typing_extensions.Protocol",
                "abc.ABC")
