@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from cgspec.views.labels import MOST_PORTS, SANS, cluster_label, link_label, scene_label, task_label, terminal_label
+from cgspec.views.lanes import Pins, idle_box, pin_down
 from cgspec.views.palette import INK, MUTED, STROKES, Stroke, outline, wash
 from cgspec.views.scene import Box, Cluster, Link, Scene
 from cgspec.views.taming import quote, quote_lines, tell_all
@@ -19,16 +21,32 @@ _SHAPES = {
 }
 
 
-def write_dot(scene: Scene) -> str:
-    """The scene as the text of a directed graph that reads from left to right."""
+def write_dot(scene: Scene, pins: Pins | None = None) -> str:
+    """The scene as the text of a directed graph that reads from left to right; ``pins``: where everything is."""
     labelled = len(scene.links) <= LABELLED
     ports = {box.id: len(box.ports) for box in scene.boxes}
+    ranks = Counter(link.target for link in scene.links)
     lines = ["digraph cgspec {", *_defaults(scene)]
-    lines += [_terminal(box, scene) for box in scene.terminals]
+    lines += [_terminal(box, ranks[box.id]) for box in scene.terminals]
     lines += [line for cluster in scene.clusters for line in _cluster(cluster)]
     lines += [_link(link, labelled, ports[link.source]) for link in scene.links]
     lines += [f"  {box.after} -> {box.id} [style=invis];" for box in scene.boxes if box.after is not None]
+    lines += _pins(pins) if pins is not None else ()
     return "\n".join([*lines, "}", ""])
+
+
+def prepare(scene: Scene) -> tuple[str, str]:
+    """DOT text that can be laid out in seconds, and the engine of Graphviz that does it."""
+    pins = pin_down(scene)
+    return write_dot(scene, pins), "dot" if pins is None else "nop"
+
+
+def _pins(pins: Pins) -> Iterator[str]:
+    yield "  graph [splines=line];"
+    for box, (x, y) in pins.boxes.items():
+        yield f'  {box} [pos="{x:.1f},{y:.1f}!"];'
+    for cluster, (left, low, right, high) in pins.clusters.items():
+        yield f'  subgraph cluster_{cluster} {{ graph [bb="{left:.1f},{low:.1f},{right:.1f},{high:.1f}"]; }}'
 
 
 def _defaults(scene: Scene) -> Iterator[str]:
@@ -49,16 +67,13 @@ def _cluster(cluster: Cluster) -> Iterator[str]:
         label = task_label(box, cluster.hue)
         yield f'    {box.id} [id="{box.id}" class="task {box.role}" label={label} tooltip={tooltip}];'
     if not cluster.boxes:
-        yield f'    {cluster.id}_none [label="no tasks" fontsize=10 fontcolor="{MUTED}"];'
+        yield f'    {idle_box(cluster.id)} [label="no tasks" fontsize=10 fontcolor="{MUTED}"];'
     yield "  }"
 
 
-def _terminal(box: Box, scene: Scene) -> str:
+def _terminal(box: Box, ranks: int) -> str:
     tooltip = quote_lines(tell_all(box.name, box.note, box.facts))
-    height = ""
-    if box.kind == "plate":
-        ranks = sum(link.target == box.id for link in scene.links)
-        height = f" height={min(0.45 * ranks, 3.0):.2f}"
+    height = f" height={min(0.45 * ranks, 3.0):.2f}" if box.kind == "plate" else ""
     return (
         f'  {box.id} [id="{box.id}" class="{box.kind}" {_SHAPES[box.kind]}{height}'
         f" label={terminal_label(box)} tooltip={tooltip}];"

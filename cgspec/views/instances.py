@@ -21,10 +21,7 @@ from cgspec.views.facts import (
     tell_totals,
 )
 from cgspec.views.palette import Carrier
-from cgspec.views.scene import Box, Cluster, Link, Port, Role, Scene
-
-WHOLE = "(all of it)"
-"""The name of the port of a multi-return task that is read as a tuple."""
+from cgspec.views.scene import WHOLE, Box, Cluster, Link, Port, Role, Scene
 
 
 def draw_instances(graph: Graph, *, constants: bool = False) -> Scene:

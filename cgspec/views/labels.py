@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cgspec.views.palette import INK, MUTED, STROKES, Carrier, fill, outline, wash
 from cgspec.views.scene import Box, Cluster, Scene
 from cgspec.views.taming import mark_up
@@ -12,11 +14,12 @@ NAME_LENGTH = 40
 LINE_LENGTH = 60
 MOST_LINES = 12
 MOST_PORTS = 32
+MOST_FAMILIES = 23
 
 _ACROSS = 3
 """How many entries of the legend stand side by side."""
 
-_ROLES = {"plain": "", "effect": "called for its effect", "unread": "result not read"}
+ROLES = {"plain": "", "effect": "called for its effect", "unread": "result not read"}
 
 
 def task_label(box: Box, hue: int) -> str:
@@ -55,7 +58,7 @@ def _words(box: Box) -> str:
     lines += [_code(box.note)] if box.note else []
     lines += [_small(line, LINE_LENGTH) for line in box.lines[:MOST_LINES]]
     lines += [_small(f"… {len(box.lines) - MOST_LINES} more")] if len(box.lines) > MOST_LINES else []
-    lines += [f"<I>{_small(_ROLES[box.role])}</I>"] if _ROLES[box.role] else []
+    lines += [f"<I>{_small(ROLES[box.role])}</I>"] if ROLES[box.role] else []
     return "<BR/>".join(lines)
 
 
@@ -77,6 +80,12 @@ def cluster_label(cluster: Cluster) -> str:
     return f'<<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="1">{rows}</TABLE>>'
 
 
+def row_label(name: str) -> str:
+    """An actor's name, set to the right in 180 points."""
+    cell = f'<TD WIDTH="180" ALIGN="RIGHT">{mark_up(name, 28)}</TD>'
+    return f'<<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="0"><TR>{cell}</TR></TABLE>>'
+
+
 def link_label(text: str, colour: str) -> str:
     """How a link travels, with air around it so that the line does not strike it through."""
     words = f'<FONT COLOR="{colour}" POINT-SIZE="9">{mark_up(text, NAME_LENGTH)}</FONT>'
@@ -86,20 +95,41 @@ def link_label(text: str, colour: str) -> str:
 def scene_label(scene: Scene) -> str:
     """The title over what the picture holds and leaves out, and the legend: one sample line for each carrier."""
     carriers = [carrier for carrier in STROKES if any(link.carrier == carrier for link in scene.links)]
-    lines = [_bold(scene.name, 18, 80), _small(scene.subtitle, 120)]
-    lines += [f"<I>{_small(scene.remark, 160)}</I>"] if scene.remark else []
+    return _titled(scene.name, scene.subtitle, scene.remark, [_sample(carrier) for carrier in carriers])
+
+
+def schedule_label(name: str, subtitle: str, families: Sequence[tuple[int, str, str]]) -> str:
+    """The title over what the schedule holds, and the legend: (colour, task family, what it calls)."""
+    swatches = [_swatch(*family) for family in families[:MOST_FAMILIES]]
+    if len(families) > MOST_FAMILIES:
+        swatches.append(f"<TD></TD><TD>{_small(f'… {len(families)} families')}</TD>")
+    return _titled(name, subtitle, "", swatches)
+
+
+def _titled(name: str, subtitle: str, remark: str, entries: Sequence[str]) -> str:
+    lines = [_bold(name, 18, 80), _small(subtitle, 120)]
+    lines += [f"<I>{_small(remark, 160)}</I>"] if remark else []
     head = "".join(f'<TR><TD ALIGN="LEFT" COLSPAN="{2 * _ACROSS}">{line}</TD></TR>' for line in lines)
-    rows = [carriers[start : start + _ACROSS] for start in range(0, len(carriers), _ACROSS)]
-    legend = "".join("<TR>" + "".join(map(_sample, row)) + "</TR>" for row in rows)
+    rows = [entries[start : start + _ACROSS] for start in range(0, len(entries), _ACROSS)]
+    legend = "".join(f"<TR>{''.join(row)}</TR>" for row in rows)
     return f'<<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="2">{head}{legend}</TABLE>>'
+
+
+def _swatch(hue: int, family: str, call: str) -> str:
+    cell = f'<TD BGCOLOR="{fill(hue)}" WIDTH="20" HEIGHT="11" FIXEDSIZE="TRUE"></TD>'
+    words = _small(family) + (f" {_code(call)}" if call != family else "")
+    return _entry(cell, words)
 
 
 def _sample(carrier: Carrier) -> str:
     stroke = STROKES[carrier]
     line = f'BORDER="{max(1, round(stroke.width))}" SIDES="B" COLOR="{stroke.colour}" STYLE="{stroke.dash.upper()}"'
-    cell = f'<TD {line} FIXEDSIZE="TRUE" WIDTH="34" HEIGHT="8"></TD>'
-    sample = f'<TABLE BORDER="0" CELLSPACING="0" CELLPADDING="0"><TR>{cell}</TR></TABLE>'
-    return f'<TD WIDTH="44">{sample}</TD><TD ALIGN="LEFT">{_small(stroke.meaning)}&#160;&#160;&#160;&#160;</TD>'
+    return _entry(f'<TD {line} FIXEDSIZE="TRUE" WIDTH="34" HEIGHT="8"></TD>', _small(stroke.meaning))
+
+
+def _entry(cell: str, words: str) -> str:
+    sign = f'<TABLE BORDER="0" CELLSPACING="0" CELLPADDING="0"><TR>{cell}</TR></TABLE>'
+    return f'<TD ALIGN="LEFT">{sign}</TD><TD ALIGN="LEFT">&#160;{words}&#160;&#160;&#160;&#160;</TD>'
 
 
 def _bold(text: str, size: int = 12, most: int = NAME_LENGTH) -> str:

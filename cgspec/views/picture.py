@@ -1,4 +1,6 @@
-"""The graph as a picture, in any format, drawn from the frozen graph alone: no Ray, no system package, no network."""
+"""The graph as a picture: PNG, SVG, PDF, DOT, Mermaid, HTML and text, drawn from the frozen graph alone.
+
+No Ray, no system package and no network is needed."""
 
 from __future__ import annotations
 
@@ -8,17 +10,21 @@ from dataclasses import replace
 from cgspec.diagnostics import suggest
 from cgspec.errors import UsageError
 from cgspec.graph import Graph
-from cgspec.views.dot import write_dot
+from cgspec.views.ascii import write_ascii
+from cgspec.views.dot import prepare, write_dot
 from cgspec.views.families import draw_families
 from cgspec.views.instances import draw_instances
 from cgspec.views.layout import lay_out, lay_out_png
+from cgspec.views.mermaid import write_mermaid
 from cgspec.views.neighbourhood import restrict
+from cgspec.views.page import write_page
 from cgspec.views.scene import Scene
 from cgspec.views.svg import write_svg
 
 
 def _png(scene: Scene) -> bytes:
-    return lay_out_png(write_dot(scene))
+    text, engine = prepare(scene)
+    return lay_out_png(text, engine=engine)
 
 
 def _svg(scene: Scene) -> bytes:
@@ -26,14 +32,35 @@ def _svg(scene: Scene) -> bytes:
 
 
 def _pdf(scene: Scene) -> bytes:
-    return lay_out(write_dot(scene), "pdf")
+    text, engine = prepare(scene)
+    return lay_out(text, "pdf", engine=engine)
 
 
 def _dot(scene: Scene) -> bytes:
     return write_dot(scene).encode()
 
 
-FORMATS: dict[str, Callable[[Scene], bytes]] = {"png": _png, "svg": _svg, "pdf": _pdf, "dot": _dot}
+def _mmd(scene: Scene) -> bytes:
+    return write_mermaid(scene).encode()
+
+
+def _txt(scene: Scene) -> bytes:
+    return write_ascii(scene).encode()
+
+
+def _html(scene: Scene) -> bytes:
+    return write_page(scene).encode()
+
+
+FORMATS: dict[str, Callable[[Scene], bytes]] = {
+    "png": _png,
+    "svg": _svg,
+    "pdf": _pdf,
+    "dot": _dot,
+    "mmd": _mmd,
+    "html": _html,
+    "txt": _txt,
+}
 """File extension → what makes the file's bytes."""
 
 MOST_TASKS = 100

@@ -16,6 +16,9 @@ Facts = tuple[tuple[str, str], ...]
 """What is known of a thing, in the order in which it is told: (what, text) pairs."""
 
 
+WHOLE = "(all of it)"
+"""The name of the port of a multi-return task that is read as a tuple."""
+
 Role = Literal["plain", "effect", "unread"]
 """``effect``: called for its effect; ``unread``: awaited and dropped."""
 
@@ -52,6 +55,12 @@ class Box:
     role: Role = "plain"
     after: str | None = None
     facts: Facts = ()
+
+    @property
+    def returned(self) -> str:
+        """The returns of a multi-return task in one line, or the empty string."""
+        named = [f"{port.name} (not read)" if port.unread else port.name for port in self.ports if port.name != WHOLE]
+        return f"returns {', '.join(named)}" if named else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,75 @@
+"""A scene as text for terminals: plain ASCII, 80 columns, each actor's tasks in order and where their results go."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+from cgspec.views.labels import MOST_LINES, ROLES
+from cgspec.views.palette import Carrier
+from cgspec.views.scene import Box, Link, Scene
+from cgspec.views.selections import TIMES
+from cgspec.views.taming import shorten
+
+WIDTH = 80
+MOST_NAME = 34
+MOST_TARGETS = 12
+"""A box that more links leave shows this many and counts the others."""
+
+_ARROWS: dict[Carrier, str] = {
+    "accelerator": "==>",
+    "auto": "~~>",
+    "shm": "-->",
+    "local": "->",
+    "host": "..>",
+    "group": "<=>",
+}
+_PLAINER = str.maketrans({TIMES: "x", "…": "~", "↵": "|"})
+
+
+def write_ascii(scene: Scene) -> str:
+    """The text, with a newline at its end; what is not ASCII is written as an escape."""
+    boxes = {box.id: box for box in scene.boxes}
+    leaving: dict[str, list[Link]] = {box.id: [] for box in scene.boxes}
+    for link in scene.links:
+        leaving[link.source].append(link)
+    lines = [*_wrap(scene.name), *_wrap(scene.subtitle), *_wrap(scene.remark), ""]
+    lines += [line for box in scene.terminals if box.kind == "input" for line in _box(box, leaving, boxes)]
+    for cluster in scene.clusters:
+        lines += ["", *_wrap(f"+- {shorten(cluster.name, MOST_NAME)} - {cluster.note}", "|  ")]
+        lines += [f"|  {line}" for box in cluster.boxes for line in _box(box, leaving, boxes)] or ["|  no tasks"]
+        lines.append("+-")
+    return "\n".join([*lines, "", *_key(scene), ""])
+
+
+def _box(box: Box, leaving: dict[str, list[Link]], boxes: dict[str, Box]) -> Iterator[str]:
+    about = [box.note if box.note != box.name else "", ROLES[box.role], box.returned]
+    head = f"[{shorten(box.name, MOST_NAME)}] " if box.kind == "task" else f"({shorten(box.name, MOST_NAME)}) "
+    yield from _wrap(head + "; ".join(part for part in about if part), "    ", WIDTH - 3)
+    for line in box.lines[:MOST_LINES]:
+        yield _ascii(f"    {shorten(line, 60)}")
+    links = leaving[box.id]
+    for link in links[:MOST_TARGETS]:
+        yield _link(link, box, boxes[link.target])
+    if len(links) > MOST_TARGETS:
+        yield f"    ... and {len(links) - MOST_TARGETS} more"
+
+
+def _link(link: Link, source: Box, target: Box) -> str:
+    port = f".{shorten(source.ports[link.port].name, 12)} " if link.port is not None else ""
+    name = shorten(target.name, MOST_NAME)
+    ends = {"task": f"[{name}]", "output": f"({name})", "plate": f"<{name}>", "input": f"({name})"}[target.kind]
+    return _ascii(f"    {port}{_ARROWS[link.carrier]} {ends}".ljust(48) + f" {shorten(link.label, 28)}").rstrip()
+
+
+def _key(scene: Scene) -> Iterator[str]:
+    used = [carrier for carrier in _ARROWS if any(link.carrier == carrier for link in scene.links)]
+    yield from _wrap("   ".join(f"{_ARROWS[carrier]} {carrier}" for carrier in used))
+
+
+def _wrap(text: str, indent: str = "", width: int = WIDTH) -> list[str]:
+    return textwrap.wrap(_ascii(shorten(text, 400)), width, subsequent_indent=indent)
+
+
+def _ascii(text: str) -> str:
+    return text.replace(" · ", ", ").translate(_PLAINER).encode("ascii", "backslashreplace").decode("ascii")

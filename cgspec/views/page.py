@@ -1,0 +1,54 @@
+"""A scene as one self-contained HTML page to pan, zoom, search and click in; it loads nothing from anywhere."""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+from typing import Any
+
+from cgspec.views.scene import Scene
+from cgspec.views.svg import write_svg
+
+_PROLOGUE = re.compile(r"\A.*?(?=<svg)", re.DOTALL)
+_GROUND = re.compile(r'<polygon fill="white" stroke="none"[^>]*/>\n')
+
+
+def write_page(scene: Scene) -> str:
+    """The page; the template escapes every text, the drawing was escaped when it was made."""
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+    source = resources.files(__package__).joinpath("page.html").read_text(encoding="utf-8")
+    template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(source)
+    drawing = _GROUND.sub("", _PROLOGUE.sub("", write_svg(scene)), count=1)
+    return template.render(scene=scene, drawing=Markup(drawing), things=tell_things(scene), links=tell_links(scene))
+
+
+def tell_things(scene: Scene) -> dict[str, dict[str, Any]]:
+    """What the page can say of each box and actor, by id."""
+    things: dict[str, dict[str, Any]] = {}
+    for cluster in scene.clusters:
+        inside = [box.id for box in cluster.boxes]
+        things[cluster.id] = {"kind": "actor", "name": cluster.name, "note": cluster.note, "facts": cluster.facts}
+        things[cluster.id]["inside"] = inside
+        things |= {box: {"actor": cluster.id} for box in inside}
+    for box in scene.boxes:
+        facts = [*box.facts, *(("constant", line) for line in box.lines)]
+        told = {"kind": box.kind, "name": box.name, "note": box.note, "facts": facts}
+        things[box.id] = {**things.get(box.id, {}), **told, "returns": [port.name for port in box.ports]}
+    return things
+
+
+def tell_links(scene: Scene) -> list[dict[str, Any]]:
+    """What the page can say of each link."""
+    return [
+        {
+            "id": link.id,
+            "from": link.source,
+            "to": link.target,
+            "port": link.port,
+            "label": link.label or link.carrier,
+            "facts": link.facts,
+        }
+        for link in scene.links
+    ]
