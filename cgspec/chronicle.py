@@ -15,12 +15,13 @@ from cgspec import account, machine
 from cgspec.engines import Engine
 from cgspec.errors import Failure, NotAble, RunError
 from cgspec.expectations import Verdict
-from cgspec.folder import RunFolder, as_yaml, now
+from cgspec.folder import RunFolder, now
 from cgspec.metrics import Metrics
 from cgspec.phases import Observer, Passed
 from cgspec.record import FILE, Machine, Record, finding_json
 from cgspec.redaction import Redactor
 from cgspec.showing import plain
+from cgspec.writing import as_yaml
 
 if TYPE_CHECKING:
     from cgspec.run import Job
@@ -53,7 +54,7 @@ class Chronicle:
             root=str(job.root),
             engine=job.spec.engine.kind,
             rehearsal=job.rehearse,
-            inflight=job.spec.run.inflight,
+            inflight=job.spec.run.inflight if job.only is None else 1,
             overrides=plain(self._redactor.overrides(dict(job.overrides))),
             actors=account.actor_records(job.graph, {}),
             findings=[finding_json(finding) for finding in job.findings],

@@ -227,6 +227,47 @@ def _write(path: pathlib.Path, data: bytes) -> None:
         raise UsageError(f"{path} cannot be written: {(error.strerror or str(error)).lower()}") from None
 
 
+@click.command("plan")
+@_spec_options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def plan_command(
+    spec: str, overrides: Sequence[str], variant: str | None, allow_import: Sequence[str], as_json: bool
+) -> int:
+    """Say what a run would do: actors, order, edges, transports, buffers."""
+    checked = check(spec, overrides=overrides, variant=variant, allow_import=allow_import)
+    _require(checked)
+    from cgspec.views import plan
+
+    assert checked.graph is not None and checked.spec is not None
+    click.echo(json.dumps(plan.as_data(checked.graph), indent=2) if as_json else plan.text(checked.graph, checked.spec))
+    return 0
+
+
+@click.command("show")
+@_spec_options
+@click.option("--origin", is_flag=True, help="Say where each value came from.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def show_command(
+    spec: str, overrides: Sequence[str], variant: str | None, allow_import: Sequence[str], origin: bool, as_json: bool
+) -> int:
+    """Print the spec after include, variant and overrides: a valid spec itself."""
+    checked = check(spec, overrides=overrides, variant=variant, allow_import=allow_import)
+    _require(checked)
+    from cgspec.views import resolved
+
+    click.echo(resolved.origins(checked, as_json=as_json) if origin else resolved.text(checked, as_json=as_json))
+    return 0
+
+
+@click.command("schema")
+def schema_command() -> int:
+    """Print the JSON Schema of specs, for editors."""
+    from cgspec.views import schema
+
+    click.echo(json.dumps(schema.schema(), indent=2))
+    return 0
+
+
 @click.command("explain")
 @click.argument("code", required=False)
 def explain_command(code: str | None) -> int:
@@ -240,7 +281,15 @@ def explain_command(code: str | None) -> int:
     return 0
 
 
-COMMANDS: tuple[click.Command, ...] = (run_command, check_command, viz_command, explain_command)
+COMMANDS: tuple[click.Command, ...] = (
+    run_command,
+    check_command,
+    viz_command,
+    plan_command,
+    show_command,
+    explain_command,
+    schema_command,
+)
 for _command in COMMANDS:
     cli.add_command(_command)
 

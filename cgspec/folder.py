@@ -7,15 +7,12 @@ still told at its end.
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import unicodedata
 from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import IO, Any
-
-import yaml
+from typing import IO
 
 from cgspec.errors import Failure, NotAble
 
@@ -24,7 +21,6 @@ LONGEST = 100
 """Bytes of a folder's name that come from the spec's."""
 
 _RESERVED = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))})
-_NUMBER_LIKE = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|0o[0-7]+|0x[0-9a-fA-F]+")
 
 
 def now() -> str:
@@ -152,28 +148,3 @@ def _cannot_write(out: Path, error: OSError) -> NotAble:
     place = error.filename if isinstance(error.filename, str) else out
     message = f"no run folder can be made in {out}: {place}: {error.strerror or error}; --out DIR chooses another"
     return NotAble(Failure("not-able", message, phase="startup"))
-
-
-class _Dumper(yaml.SafeDumper):
-    """Writes what a reader of YAML 1.2 reads back: text that looks like a number there is quoted."""
-
-    def represent_text(self, text: str) -> yaml.ScalarNode:
-        style = '"' if _NUMBER_LIKE.fullmatch(text) or "\n" in text else None
-        return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-    def represent_float_short(self, number: float) -> yaml.ScalarNode:
-        return self.represent_scalar("tag:yaml.org,2002:float", _float_text(number))
-
-
-_Dumper.add_representer(str, _Dumper.represent_text)
-_Dumper.add_representer(float, _Dumper.represent_float_short)
-
-
-def _float_text(number: float) -> str:
-    special = {"nan": ".nan", "inf": ".inf", "-inf": "-.inf"}
-    return special.get(repr(number), repr(number))
-
-
-def as_yaml(data: Any) -> str:
-    """Raw spec data as YAML that says the same."""
-    return str(yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120))

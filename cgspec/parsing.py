@@ -16,7 +16,8 @@ RESERVED = frozenset({"inputs", "index", "size", "device", "i"})
 """Names that vars, axes, actors, tasks and inputs cannot have."""
 
 _DOLLAR = re.compile(r"\$\$|\$\{([^{}]*)\}|\$")
-_KEYS = (*MAKERS, *SPECIAL, "$each")
+KEYS = (*MAKERS, *SPECIAL, "$each")
+"""Every ``$key`` that a map may have as a value."""
 
 
 class ValueReader:
@@ -120,7 +121,7 @@ class ValueReader:
             return Literal(None)
         maker = MAKERS.get(key)
         if maker is None:
-            offer = suggest(key, _KEYS, noun="values")
+            offer = suggest(key, KEYS, noun="values")
             self.report("unknown-value", f"{key} is no value that cgspec makes; {offer}", (*path, key), on="key")
             return Literal(None)
         return self._made(key, maker, data, path)

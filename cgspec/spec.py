@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from cgspec import quantities
 
-Duration = Annotated[float, BeforeValidator(quantities.duration)]
+QUANTITY = r"^\s*[0-9.]+\s*[A-Za-zµ]+\s*$"
+_QUANTITY = WithJsonSchema({"type": "string", "pattern": QUANTITY})
+Duration = Annotated[float, BeforeValidator(quantities.duration), _QUANTITY]
 """Seconds, written with a unit."""
-Size = Annotated[int, BeforeValidator(quantities.size)]
+Size = Annotated[int, BeforeValidator(quantities.size), _QUANTITY]
 """Bytes, written with a unit."""
 AxisSize = Annotated[int, Field(ge=1)]
 Axes = dict[str, AxisSize]

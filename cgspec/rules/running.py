@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from cgspec.buffers import reserved
 from cgspec.diagnostics import Finding, Path, suggest
-from cgspec.graph import Graph, InputRef, TaskRef
 from cgspec.quantities import show_size
 from cgspec.references import leaves
 from cgspec.rules.context import Context, Rule
 from cgspec.values import Call, Entries, Feedback, Items, Marked, Text, Value
 
-DEFAULT_BUFFER = 10**6
 STORE_SHARE = 0.3
 """What Ray takes of the machine's memory for its object store by default."""
 
@@ -86,7 +85,7 @@ def buffers(context: Context) -> Iterator[Finding]:
     """Channels that reserve more than a local object store holds."""
     if context.spec.engine.kind != "compiled" or context.spec.cluster.address != "local":
         return
-    total, count, window, largest = reserved(context.sound, context)
+    total, count, window, largest = reserved(context.sound, context.spec)
     memory = _memory()
     if memory and total > STORE_SHARE * memory:
         message = (
@@ -97,19 +96,6 @@ def buffers(context: Context) -> Iterator[Finding]:
         why = "each channel reserves max_inflight x buffer at once"
         fix = "lower engine.max_inflight or engine.buffer, or declare smaller payloads"
         yield Finding("buffers", message, path, "warning", why=why, fix=fix)
-
-
-def reserved(graph: Graph, context: Context) -> tuple[int, int, int, int]:
-    """Bytes that the channels of a compiled graph reserve, their number, the window and the largest buffer."""
-    engine = context.spec.engine
-    window = engine.max_inflight or context.spec.run.inflight
-    senders = {edge.source for edge in graph.edges if edge.crosses or isinstance(edge.source, InputRef)}
-    senders.update(graph.output_refs)
-    sizes = []
-    for ref in senders:
-        payload = graph.tasks[ref.task].payload if isinstance(ref, TaskRef) else None
-        sizes.append(engine.buffer or (payload.bytes if payload else DEFAULT_BUFFER))
-    return sum(sizes) * window, len(sizes), window, max(sizes, default=0)
 
 
 def _memory() -> int:
