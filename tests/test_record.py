@@ -16,12 +16,13 @@ import yaml
 from jobs import fan, job, one
 
 from cgspec.errors import NotAble, UsageError
-from cgspec.folder import RunFolder, as_yaml, safe_name
+from cgspec.folder import RunFolder, safe_name
 from cgspec.record import Record, load
 from cgspec.redaction import Redactor, looks_secret
 from cgspec.run import run
 from cgspec.showing import plain, short
 from cgspec.views.summary import text
+from cgspec.writing import as_yaml
 
 STORED = Path(__file__).parent / "data" / "run-v1"
 
