@@ -213,7 +213,7 @@ def viz_command(
     settings = {key: options[key] for key in ("collapse", "around", "hops", "constants")}
     drawn = picture.render(checked.graph, form, **settings)
     if target == "-":
-        click.get_binary_stream("stdout").write(drawn)
+        sys.stdout.buffer.write(drawn)
     else:
         _write(pathlib.Path(target), drawn)
         click.echo(target)

@@ -38,7 +38,7 @@ def _open(model: dict[str, Any]) -> None:
 
 
 def _opened(key: str, entry: dict[str, Any]) -> dict[str, Any]:
-    kept = {name: entry.pop(name) for name in ("description", "default") if name in entry}
+    kept: dict[str, Any] = {name: entry.pop(name) for name in ("description", "default") if name in entry}
     entry.pop("title", None)
     forms = entry.pop("anyOf", None) or ([entry] if entry else [])
     if not forms:
