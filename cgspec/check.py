@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cgspec import classes, layers
+from cgspec import classes, loading
 from cgspec.classes import BadReference, ClassRef
 from cgspec.diagnostics import Finding, Path, Place
 from cgspec.expand import expand
@@ -85,7 +85,7 @@ def check(
     file = pathlib.Path(shown)
     try:
         content = _read(file, shown) if raw is None else raw
-        merged = layers.load(file, shown=shown, raw=content, overrides=overrides, variant=variant)
+        merged = loading.load(file, shown=shown, raw=content, overrides=overrides, variant=variant)
     except Unreadable as error:
         return _nothing(file, shown, error.finding)
     return _Checker(file, shown, merged, tuple(allow_import), rehearse).run()

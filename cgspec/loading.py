@@ -1,0 +1,184 @@
+"""Reads a spec with all that it includes, and puts variant and overrides upon it."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Iterable
+from typing import Any
+
+from cgspec import source
+from cgspec.diagnostics import Finding, Path, Place, suggest
+from cgspec.layers import COMMAND_LINE, Layer, Merged, Sources
+from cgspec.merging import apply, merge, parse_override, variant_overrides
+from cgspec.source import Document, Unreadable
+
+MAX_INCLUDES = 200
+
+
+class Loader:
+    """Reads a file with all that it includes."""
+
+    def __init__(self, root: pathlib.Path) -> None:
+        self.root = root
+        self.sources = Sources()
+        self.findings: list[Finding] = []
+        self.files: list[pathlib.Path] = []
+        self._open: list[pathlib.Path] = []
+
+    def load(self, path: pathlib.Path, shown: str, raw: bytes | str) -> tuple[dict[str, Any], Document]:
+        """The file's data upon its includes.
+
+        Raises:
+            Unreadable: the file is no YAML, or not a spec.
+        """
+        if len(self.files) >= MAX_INCLUDES:
+            message = f"more than {MAX_INCLUDES} files are included"
+            raise Unreadable(Finding("include", message, place=Place(shown, 1, 1, 2, "")))
+        document = source.read(raw, shown)
+        self.files.append(path)
+        data = _check_version(document)
+        self.findings.extend(document.findings)
+        self._open.append(path)
+        base: dict[str, Any] = {}
+        for number, entry in enumerate(_entries(data.get("include"))):
+            base = merge(base, self._include(entry, path, document, number))
+        self._open.pop()
+        own = relocate(data, self._prefix(path))
+        self.sources.layers.append(Layer(document, (), (), "", shown))
+        merged: dict[str, Any] = merge(base, {key: value for key, value in own.items() if key != "include"})
+        if "include" in data and not isinstance(data["include"], (str, list)):
+            merged["include"] = data["include"]
+        return merged, document
+
+    def _include(self, entry: Any, path: pathlib.Path, document: Document, number: int) -> dict[str, Any]:
+        where: Path = ("include", number)
+        if not isinstance(entry, str):
+            self._report("wrong-type", f"include takes files, not {entry!r}", document, where)
+            return {}
+        target = pathlib.Path(os.path.normpath(path.parent / entry))
+        if target in self._open:
+            chain = " -> ".join(item.name for item in [*self._open[self._open.index(target) :], target])
+            self._report("include-cycle", f"files include each other: {chain}", document, where)
+            return {}
+        try:
+            raw = target.read_bytes()
+        except (OSError, ValueError) as error:
+            near = suggest(target.name, _yaml_files(target.parent), noun="YAML files there")
+            reason = "there is no such file" if isinstance(error, FileNotFoundError) else str(error)
+            self._report("include", f"{entry} cannot be included: {reason}; {near}", document, where)
+            return {}
+        shown = os.path.join(os.path.dirname(document.file), entry)
+        try:
+            return self.load(target, os.path.normpath(shown), raw)[0]
+        except Unreadable as error:
+            self.findings.append(error.finding)
+            return {}
+
+    def _prefix(self, path: pathlib.Path) -> str:
+        """The folder of a file, relative to the root, as a prefix for what it says; empty where they are one."""
+        relative = os.path.relpath(path.parent, self.root).replace(os.sep, "/")
+        return "" if relative == "." else relative + "/"
+
+    def _report(self, code: str, message: str, document: Document, path: Path) -> None:
+        place = document.locate(path)[0]
+        self.findings.append(Finding(code, message, path, place=place))
+
+
+def _yaml_files(folder: pathlib.Path) -> list[str]:
+    try:
+        return sorted(item.name for item in folder.iterdir() if item.suffix in (".yaml", ".yml"))
+    except (OSError, ValueError):
+        return []
+
+
+def _entries(include: Any) -> list[Any]:
+    return include if isinstance(include, list) else [include] if isinstance(include, str) else []
+
+
+def _check_version(document: Document) -> dict[str, Any]:
+    """The document's map, if it is a spec of a version that is known."""
+    data = document.data
+    first = Place(document.file, 1, 1, 2, document.line(1))
+    if not isinstance(data, dict):
+        kind = "empty" if data is None else "a list" if isinstance(data, list) else "a single value"
+        fix = "start it with `cgspec: 1`; `cgspec init` writes a starter"
+        raise Unreadable(Finding("not-a-spec", f"{document.file} is {kind}, not a spec", place=first, fix=fix))
+    if "cgspec" not in data:
+        fix = "start it with `cgspec: 1`"
+        raise Unreadable(Finding("not-a-spec", f"{document.file} does not say `cgspec: 1`", place=first, fix=fix))
+    version = data["cgspec"]
+    if version != 1 or isinstance(version, (bool, float)):
+        place = document.locate(("cgspec",))[0]
+        message = f"this cgspec reads version 1 of the language, not {version!r}"
+        raise Unreadable(Finding("not-a-spec", message, ("cgspec",), place=place))
+    return data
+
+
+def relocate(data: dict[str, Any], prefix: str) -> dict[str, Any]:
+    """The data of a file in another folder, with its class and function files made relative to the root."""
+    if not prefix:
+        return data
+    moved = {key: _move_calls(value, prefix) for key, value in data.items()}
+    actors = moved.get("actors")
+    if isinstance(actors, dict):
+        moved["actors"] = {
+            name: {**actor, "class": _move(actor["class"], prefix)}
+            if isinstance(actor, dict) and "class" in actor
+            else actor
+            for name, actor in actors.items()
+        }
+    return moved
+
+
+def _move_calls(data: Any, prefix: str) -> Any:
+    if isinstance(data, dict):
+        return {k: _move(v, prefix) if k == "$call" else _move_calls(v, prefix) for k, v in data.items()}
+    if isinstance(data, list):
+        return [_move_calls(item, prefix) for item in data]
+    return data
+
+
+def _move(text: Any, prefix: str) -> Any:
+    if isinstance(text, str) and text.split(":", 1)[0].endswith(".py"):
+        return os.path.normpath(prefix + text).replace(os.sep, "/")
+    return text
+
+
+def load(
+    path: pathlib.Path, *, shown: str, raw: bytes | str, overrides: Iterable[str] = (), variant: str | None = None
+) -> Merged:
+    """Reads a spec and merges all its layers.
+
+    Args:
+        path: the file; need not exist when ``raw`` was read elsewhere, but its folder is the default root.
+        overrides: ``key=value`` texts of the command line.
+
+    Raises:
+        Unreadable: nothing can be said about the spec but the one finding that it carries.
+    """
+    path = pathlib.Path(os.path.abspath(path))
+    loader = Loader(_declared_root(path, raw))
+    data, document = loader.load(path, shown, raw)
+    merged = Merged(data, loader.sources, loader.findings, loader.root, document.text, loader.files)
+    if variant is not None:
+        apply(merged, variant_overrides(merged, variant, document))
+    for text in overrides:
+        try:
+            target, value = parse_override(text)
+        except Unreadable as error:
+            merged.findings.append(error.finding)
+            continue
+        apply(merged, [(target, value, Layer(None, target, (), text, COMMAND_LINE))])
+    return merged
+
+
+def _declared_root(path: pathlib.Path, raw: bytes | str) -> pathlib.Path:
+    """The folder that ``root`` names, or the file's own; the text is read again only where it says ``root``."""
+    marker = b"root:" if isinstance(raw, bytes) else "root:"
+    if marker in raw:  # type: ignore[operator]
+        data = source.read(raw, path.name).data
+        root = data.get("root") if isinstance(data, dict) else None
+        if isinstance(root, str) and "\0" not in root:
+            return pathlib.Path(os.path.normpath(path.parent / root))
+    return path.parent
