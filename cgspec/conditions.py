@@ -23,13 +23,23 @@ class Seen:
     inputs: Mapping[str, object]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Outcome:
-    """One look at one value."""
+    """One look at one value; ``expected`` and ``found`` are shown with ``str``, and only of the look that is told."""
 
     passed: bool
-    expected: str
-    found: str
+    expected: object
+    found: object
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A value whose text is made when it is asked for."""
+
+    value: object
+
+    def __str__(self) -> str:
+        return short(self.value)
 
 
 Condition = Callable[[Any, Seen], Outcome]
@@ -63,7 +73,7 @@ def _equals(said: Any, read: Read) -> Condition:
 
 def _compared(wanted: object, found: object, difference: comparison.Difference | None) -> Outcome:
     if difference is None:
-        return Outcome(True, short(wanted), short(found))
+        return Outcome(True, Shown(wanted), Shown(found))
     return Outcome(
         False, f"at {difference.where}: {difference.expected}" if difference.where else short(wanted), str(difference)
     )
@@ -96,7 +106,7 @@ def _finite(said: Any, read: Read) -> Condition:
             return Outcome(False, "finite numbers", fault)
         if not numbers:
             return Outcome(False, "finite numbers", f"{short(found)}, which holds no numbers")
-        return Outcome(True, "finite numbers", short(found))
+        return Outcome(True, "finite numbers", Shown(found))
 
     return look
 
@@ -184,13 +194,13 @@ def _all_equal(said: Any, read: Read) -> Condition:
         if is_tensor(found) or is_array(found):
             found = found.reshape(-1)
             good = not len(found) or bool((found == found[0]).all())
-            return Outcome(good, wanted, short(found))
+            return Outcome(good, wanted, Shown(found))
         if not isinstance(found, (list, tuple)):
             return Outcome(False, wanted, f"{type_name(found)}, which has no elements")
         for number, item in enumerate(found):
             if (difference := comparison.equal(found[0], item)) is not None:
                 return Outcome(False, wanted, f"element {number}: {difference}, the first: {difference.expected}")
-        return Outcome(True, wanted, short(found))
+        return Outcome(True, wanted, Shown(found))
 
     return look
 

@@ -11,6 +11,7 @@ from cgspec.diagnostics import Path
 from cgspec.graph import Graph
 from cgspec.showing import short
 from cgspec.spec import ExpectSpec
+from cgspec.usercode import describe
 from cgspec.values import CannotMake, Value
 
 Read = Callable[[Any, Path], Value]
@@ -42,25 +43,50 @@ class Verdict:
     margin: float | None = None
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Look:
-    """One condition on one output."""
+    """One condition on one output, and what came of looking: the first failure, else the last look."""
 
     verdict: Verdict
     output: int
     item: int | str | None
     at: str
     condition: Condition
+    looked: int = 0
+    failed: int = 0
+    outcome: Outcome | None = None
+    iteration: int | None = None
 
-    def judge(self, value: object, seen: Seen) -> Outcome:
+    def look(self, outputs: Sequence[object], seen: Seen) -> None:
+        """Looks once more."""
+        outcome = self._judged(outputs[self.output], seen)
+        self.looked += 1
+        if not self.failed:
+            self.outcome, self.iteration = outcome, seen.scope.i
+        self.failed += not outcome.passed
+
+    def _judged(self, value: object, seen: Seen) -> Outcome:
         try:
             return self.condition(_item(value, self.item), seen)
         except _NoItem as missing:
-            return Outcome(False, f"an item {self.item!r}", str(missing))
+            return Outcome(False, f"an item {self.item!r}", missing)
         except CannotMake as error:
             return Outcome(False, f"a value that cannot be made: {error}", short(value))
         except Exception as error:
-            return Outcome(False, "a value that can be looked at", f"{short(value)}: {type(error).__name__}: {error}")
+            return Outcome(False, "a value that can be looked at", f"{short(value)}: {describe(error)[0]}")
+
+    def summed_up(self) -> Verdict:
+        if self.outcome is None:
+            return self.verdict
+        return replace(
+            self.verdict,
+            passed=not self.failed,
+            expected=str(self.outcome.expected),
+            found=str(self.outcome.found),
+            iteration=self.iteration,
+            looked=self.looked,
+            failed=self.failed,
+        )
 
 
 class _NoItem(LookupError):
@@ -78,41 +104,17 @@ class Judge:
 
     def __init__(self, graph: Graph, entries: Sequence[ExpectSpec], read: Read) -> None:
         self._looks = [look for number, entry in enumerate(entries) for look in _looks(graph, number, entry, read)]
-        self._every = [number for number, look in enumerate(self._looks) if look.at == "every"]
-        self._first = [number for number, look in enumerate(self._looks) if look.at == "first"]
-        self._last = [number for number, look in enumerate(self._looks) if look.at == "last"]
-        self.looks_at_every = bool(self._every)
+        self._at = {at: [look for look in self._looks if look.at == at] for at in ("first", "every", "last")}
+        self.looks_at_every = bool(self._at["every"])
 
-    def first(self, outputs: Sequence[object], seen: Seen) -> None:
-        """Looks at the first iteration's outputs, one per ``graph.outputs``."""
-        self._judge(self._first, outputs, seen)
-
-    def every(self, outputs: Sequence[object], seen: Seen) -> None:
-        """Looks at one iteration's outputs."""
-        self._judge(self._every, outputs, seen)
-
-    def last(self, outputs: Sequence[object], seen: Seen) -> None:
-        """Looks at the last iteration's outputs."""
-        self._judge(self._last, outputs, seen)
-
-    def _judge(self, numbers: Sequence[int], outputs: Sequence[object], seen: Seen) -> None:
-        for number in numbers:
-            look = self._looks[number]
-            outcome = look.judge(outputs[look.output], seen)
-            self._looks[number] = replace(look, verdict=_after(look.verdict, outcome, seen.scope.i))
+    def look(self, at: str, outputs: Sequence[object], seen: Seen) -> None:
+        """Looks at one iteration's outputs, one per ``graph.outputs``, ``at`` first, every or last."""
+        for look in self._at[at]:
+            look.look(outputs, seen)
 
     def verdicts(self) -> tuple[Verdict, ...]:
         """One per condition, in the order of the spec."""
-        return tuple(look.verdict for look in self._looks)
-
-
-def _after(verdict: Verdict, outcome: Outcome, iteration: int | None) -> Verdict:
-    """The verdict after one more look: the first failure stays."""
-    looked, failed = verdict.looked + 1, verdict.failed + (not outcome.passed)
-    if verdict.failed:
-        return replace(verdict, looked=looked, failed=failed)
-    seen = replace(verdict, passed=outcome.passed, looked=looked, failed=failed, iteration=iteration)
-    return replace(seen, expected=outcome.expected, found=outcome.found)
+        return tuple(look.summed_up() for look in self._looks)
 
 
 def _looks(graph: Graph, number: int, entry: ExpectSpec, read: Read) -> Iterator[_Look]:

@@ -28,7 +28,7 @@ from cgspec.graph import Graph
 from cgspec.interrupts import Signals
 from cgspec.metrics import judge_metrics
 from cgspec.outputs import formed
-from cgspec.phases import Observer, Pass, Passed, Plan
+from cgspec.phases import NOBODY, Observer, Pass, Passed, Plan
 from cgspec.plans import Setup, options_of, plans_of, refuse_unsupported, setups_of
 from cgspec.record import Record
 from cgspec.spec import Spec
@@ -212,10 +212,18 @@ class _Run:
     def _pass(self, plan: Plan) -> Passed:
         assert self.engine is not None
         measures = plan.phase.name == "measure"
-        self.current = Pass(self.engine, self.job.graph, plan, self.feed, self.observer, self.signals)
-        self.current.saved = self.chronicle.samples
+        self.current = Pass(
+            self.engine,
+            self.job.graph,
+            plan,
+            self.feed,
+            self.observer,
+            self.signals,
+            looker=self.judge if measures else NOBODY,
+            saved=self.chronicle.samples,
+        )
         if measures:
-            self.current.looker, self.measured = self.judge, self.current.passed
+            self.measured = self.current.passed
         passed = self.current.run()
         self.chronicle.passed(passed, self.engine, began=self.began)
         if measures:
@@ -226,9 +234,9 @@ class _Run:
         """Looks at the first and the last iteration, and at the metrics."""
         judge, job = self.judge.judge, self.job
         if passed.first is not None and passed.first.i == passed.plan.first:
-            judge.first(passed.first.outputs, self.judge.seen(passed.first.i, passed.first.inputs))
+            judge.look("first", passed.first.outputs, self.judge.seen(passed.first.i, passed.first.inputs))
         if passed.last is not None:
-            judge.last(passed.last.outputs, self.judge.seen(passed.last.i, passed.last.inputs))
+            judge.look("last", passed.last.outputs, self.judge.seen(passed.last.i, passed.last.inputs))
         found = self.chronicle.metrics
         bounds = judge_metrics(job.graph, job.spec.expect, job.read, found, rehearsal=job.rehearse)
         self.chronicle.judged([*judge.verdicts(), *bounds])
@@ -290,7 +298,7 @@ class _Looker:
         self.every = judge.looks_at_every
 
     def look(self, i: int, inputs: Sequence[object], outputs: Sequence[object]) -> None:
-        self.judge.every(outputs, self.seen(i, inputs))
+        self.judge.look("every", outputs, self.seen(i, inputs))
 
     def seen(self, i: int, inputs: Sequence[object]) -> Seen:
         """What the judge knows of an iteration."""

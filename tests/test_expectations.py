@@ -212,9 +212,9 @@ def verdicts(entries: list[dict[str, Any]], outputs: list[list[object]], made: A
     for i, values in enumerate(outputs):
         seen = Seen(Scope(i=i), {"x": i})
         if i == 0:
-            judge.first(values, seen)
-        judge.every(values, seen)
-    judge.last(outputs[-1], Seen(Scope(i=len(outputs) - 1), {"x": len(outputs) - 1}))
+            judge.look("first", values, seen)
+        judge.look("every", values, seen)
+    judge.look("last", outputs[-1], Seen(Scope(i=len(outputs) - 1), {"x": len(outputs) - 1}))
     return judge.verdicts()
 
 

@@ -223,22 +223,33 @@ def _next(record: Record) -> Iterator[Line]:
 
 def next_command(record: Record) -> str | None:
     """What a user would type next; None where nothing suggests itself."""
-    file = shlex.quote(record.spec_file or "spec.yaml")
-    said = "".join(f" {shlex.quote(f'{path}={_scalar(value)}')}" for path, value in record.overrides.items())
     failure = record.failure
     if record.status == "not-able" and not record.rehearsal and any(actor.num_gpus for actor in record.actors):
-        return f"cgspec run {file}{said} --rehearse"
+        return f"{_command(record)} --rehearse"
     if failure is not None:
         again = failure.iteration is not None and failure.task is not None
-        return f"cgspec run {file}{said} --only {failure.iteration} --engine local" if again else None
+        return f"{_command(record)} --only {failure.iteration} --engine local" if again else None
     failed = [verdict for verdict in record.expect if verdict.passed is False]
     if failed:
         again = failed[0].iteration is not None
-        return f"cgspec run {file}{said} --only {failed[0].iteration} --engine local" if again else None
+        return f"{_command(record)} --only {failed[0].iteration} --engine local" if again else None
     traces = [name for phase in record.phases for name in phase.files if name.endswith(".json.gz")]
     if traces:
         return f"open https://ui.perfetto.dev and load {record.run_dir}/{traces[0]}"
-    return f"cgspec run {file}{said} --profile torch" if record.status == "passed" else None
+    return f"{_command(record)} --profile torch" if record.status == "passed" else None
+
+
+FLAGS = ("variant", "engine.kind", "profile", "run.iterations")
+"""Overrides that have flags of their own; of these only the variant belongs in a suggestion."""
+
+
+def _command(record: Record) -> str:
+    """How the same spec is run again, but for the phases."""
+    words = ["cgspec", "run", record.spec_file or "spec.yaml"]
+    words += [f"{path}={_scalar(value)}" for path, value in record.overrides.items() if path not in FLAGS]
+    words += ["--variant", str(record.overrides["variant"])] if "variant" in record.overrides else []
+    words += ["--rehearse"] if record.rehearsal else []
+    return shlex.join(words)
 
 
 def _scalar(value: object) -> str:
