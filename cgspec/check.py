@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cgspec import classes, loading
+from cgspec import classes, loading, sweeping
 from cgspec.classes import BadReference, ClassRef
 from cgspec.diagnostics import Finding, Path, Place
 from cgspec.expand import expand
@@ -21,6 +21,7 @@ from cgspec.rules import RULES, Context
 from cgspec.signatures.reader import SourceReader
 from cgspec.source import Unreadable
 from cgspec.spec import Spec
+from cgspec.sweeping import Choice
 from cgspec.trust import Trust
 from cgspec.validation import Validated, validate
 from cgspec.wiring import Wiring, wire
@@ -70,6 +71,7 @@ def check(
     variant: str | None = None,
     allow_import: Iterable[str] = (),
     rehearse: bool = False,
+    point: Choice | None = None,
     raw: bytes | str | None = None,
 ) -> Checked:
     """Checks a spec without importing or running anything of the user's.
@@ -79,16 +81,36 @@ def check(
         variant: the name of the variant to apply.
         allow_import: patterns of modules that may be imported beyond the project's own.
         rehearse: whether it is to be run on CPUs, which lifts what only GPUs need.
+        point: a point of the spec's sweep, which is then checked as the spec that it makes.
         raw: the text, where it is not to be read from ``path``.
     """
     shown = os.fspath(path)
     file = pathlib.Path(shown)
     try:
         content = _read(file, shown) if raw is None else raw
-        merged = loading.load(file, shown=shown, raw=content, overrides=overrides, variant=variant)
+        merged = loading.load(file, shown=shown, raw=content, overrides=overrides, variant=variant, point=point)
     except Unreadable as error:
         return _nothing(file, shown, error.finding)
-    return _Checker(file, shown, merged, tuple(allow_import), rehearse).run()
+    checked = _Checker(file, shown, merged, tuple(allow_import), rehearse).run()
+    if checked.spec is None or checked.spec.sweep is None:
+        return checked
+    settings: dict[str, Any] = {"overrides": overrides, "variant": variant, "allow_import": allow_import}
+    points = [
+        (each.label, check(path, **settings, rehearse=rehearse, point=each.choice, raw=content))
+        for each in sweeping.covering(checked.spec.sweep)
+    ]
+    return _with_points(checked, points)
+
+
+def _with_points(checked: Checked, points: Iterable[tuple[str, Checked]]) -> Checked:
+    """A spec with the findings of its sweep's points, each once and said to be the point's."""
+    found = {(finding.code, finding.path, finding.message): finding for finding in checked.findings}
+    for label, point in points:
+        for finding in point.findings:
+            key = (finding.code, finding.path, finding.message)
+            found.setdefault(key, replace(finding, message=f"{finding.message} (in the sweep, at {label})"))
+    findings = _ordered(checked.sources, found.values(), checked.file)
+    return replace(checked, findings=findings, spec=None if _has_error(findings) else checked.spec)
 
 
 def _read(file: pathlib.Path, shown: str) -> bytes:

@@ -10,7 +10,7 @@ from typing import Any
 from cgspec import source
 from cgspec.diagnostics import Finding, Path, Place, suggest
 from cgspec.layers import COMMAND_LINE, Layer, Merged, Sources
-from cgspec.merging import apply, merge, parse_override, variant_overrides
+from cgspec.merging import apply, merge, parse_override, sweep_overrides, variant_overrides
 from cgspec.source import Document, Unreadable
 
 MAX_INCLUDES = 200
@@ -146,13 +146,20 @@ def _move(text: Any, prefix: str) -> Any:
 
 
 def load(
-    path: pathlib.Path, *, shown: str, raw: bytes | str, overrides: Iterable[str] = (), variant: str | None = None
+    path: pathlib.Path,
+    *,
+    shown: str,
+    raw: bytes | str,
+    overrides: Iterable[str] = (),
+    variant: str | None = None,
+    point: Iterable[tuple[str, int]] | None = None,
 ) -> Merged:
     """Reads a spec and merges all its layers.
 
     Args:
         path: the file; need not exist when ``raw`` was read elsewhere, but its folder is the default root.
         overrides: ``key=value`` texts of the command line.
+        point: a point of the spec's sweep: dotted paths and the numbers of their values in the matrix.
 
     Raises:
         Unreadable: nothing can be said about the spec but the one finding that it carries.
@@ -170,6 +177,9 @@ def load(
             merged.findings.append(error.finding)
             continue
         apply(merged, [(target, value, Layer(None, target, (), text, COMMAND_LINE))])
+    if point is not None:
+        apply(merged, sweep_overrides(merged, point, document))
+        merged.data.pop("sweep")
     return merged
 
 

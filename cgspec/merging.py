@@ -133,6 +133,18 @@ def variant_overrides(merged: Merged, name: str, document: Document) -> Iterator
         yield path, value, Layer(owner, path, ("variants", name, key), "", f"{owner.file} (variant {name})")
 
 
+def sweep_overrides(
+    merged: Merged, choice: Iterable[tuple[str, int]], document: Document
+) -> Iterator[tuple[Path, Any, Layer]]:
+    """The overrides of a sweep's point; each stands where the matrix gives its value."""
+    matrix = merged.data["sweep"]["matrix"]
+    for dotted, number in choice:
+        inside: Path = ("sweep", "matrix", dotted, number)
+        owner = _document_of(merged, inside) or document
+        path = split_path(dotted)
+        yield path, matrix[dotted][number], Layer(owner, path, inside, "", f"{owner.file} (sweep)")
+
+
 def _document_of(merged: Merged, path: Path) -> Document | None:
     for layer in reversed(merged.sources.layers):
         if layer.document and layer.document.locate(path)[1] == len(path):

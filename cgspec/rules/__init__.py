@@ -5,7 +5,7 @@ A rule sees a ``Context`` and yields findings. Rules that need the graph run onl
 
 from __future__ import annotations
 
-from cgspec.rules import classes, collectives, expectations, flow, profilers, running, tensors, transports
+from cgspec.rules import classes, collectives, expectations, flow, profilers, running, sweeps, tensors, transports
 from cgspec.rules.context import Context, Rule
 
 RULES: tuple[Rule, ...] = (
@@ -15,6 +15,7 @@ RULES: tuple[Rule, ...] = (
     *collectives.RULES,
     *tensors.RULES,
     *running.RULES,
+    *sweeps.RULES,
     *profilers.RULES,
     *expectations.RULES,
 )
