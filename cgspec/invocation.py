@@ -48,11 +48,12 @@ class Invocation:
 
     Attributes:
         slot: the place of its task in the recorder.
+        arrived: places among the values that come from other processes.
         first, last: whether its task is the first or last of the actor's order; ``following`` is the next one, round.
     """
 
     __slots__ = (
-        "constants", "first", "following", "forward", "last", "method", "name", "named", "names", "ports",
+        "arrived", "constants", "first", "following", "forward", "last", "method", "name", "named", "names", "ports",
         "positional", "returns", "slot", "strict", "task", "travels",
     )  # fmt: skip
 
@@ -65,6 +66,7 @@ class Invocation:
         self.ports: tuple[int | None, ...] = (None,)
         self.returns: int | None = None
         self.names: tuple[str, ...] = ()
+        self.arrived: frozenset[int] = frozenset()
         if isinstance(step, Forward):
             self.forward = step
         else:
@@ -73,6 +75,7 @@ class Invocation:
     def _look_up(self, step: Call, user: Any, scope: Scope) -> None:
         self.method = getattr(user, step.method)
         self.ports, self.returns, self.names = step.ports, step.returns, step.names
+        self.arrived = frozenset(step.arrived)
         self.constants = {name: value.make(scope) for name, value in step.consts.items()}
         self.positional, self.named = _arrange(self.method, step.arguments)
 

@@ -5,6 +5,7 @@ A test per function fails when Ray moves the name. Nothing here imports ray at m
 
 from __future__ import annotations
 
+import pathlib
 from typing import Any
 
 READ_ERROR = "RaySystemError"
@@ -28,3 +29,59 @@ def plain_class(found: Any) -> Any:
         return found
     modified = _need(metadata, "modified_class")
     return getattr(modified, "__ray_actor_class__", modified)
+
+
+def read_error(error: Any) -> str:
+    """Why a value could not be read; lets go of the frames that hold its buffer.
+
+    They would block the channel's next read, and end the process with a segmentation fault once Ray is gone.
+    """
+    cause = _need(error, "client_exc")
+    if not isinstance(cause, BaseException):
+        return str(cause)
+    cause.__traceback__ = None
+    return f"{type(cause).__name__}: {cause}".splitlines()[0]
+
+
+def skip_torch_import() -> None:
+    """Keeps the graph's loop in this process from importing torch.
+
+    The loop asks ``torch_available``, which imports torch (seconds), to enter a device's context around reads and
+    writes; where the process has no GPU there is none to enter. Only for processes without GPU and communicator.
+    """
+    from ray.experimental.channel import ChannelContext
+
+    context = ChannelContext.get_current()
+    _need(context, "_torch_available")
+    context._torch_available = False
+
+
+def loop_refs(compiled: Any) -> dict[Any, Any]:
+    """Actor handle to the reference of its endless loop, which is ready only when the loop has ended."""
+    found: dict[Any, Any] = _need(compiled, "worker_task_refs")
+    return found
+
+
+def count_gpus() -> int:
+    """GPUs that a local Ray would find on this machine."""
+    from ray._private.accelerators import nvidia_gpu
+
+    manager = _need(nvidia_gpu, "NvidiaGPUAcceleratorManager")
+    visible = _need(manager, "get_current_process_visible_accelerator_ids")()
+    present = int(_need(manager, "get_current_node_num_accelerators")())
+    return present if visible is None else min(present, len(visible))
+
+
+def session_folder() -> pathlib.Path:
+    """The folder of this driver's Ray session, not ``session_latest``."""
+    from ray._private import worker
+
+    node = _need(worker, "_global_node")
+    return pathlib.Path(_need(node, "get_session_dir_path")())
+
+
+NOISY = ("ray.dag.compiled_dag_node", "ray._private.serialization", "ray._private.worker")
+"""Loggers that print tracebacks of what cgspec reports itself."""
+
+CLEANUP = "RAY_process_group_cleanup_enabled"
+"""Environment of a local Ray: ``0`` lets the process group of a worker live on after it (for nsys)."""

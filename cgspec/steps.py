@@ -35,6 +35,7 @@ class Call:
     Attributes:
         task: index into ``graph.tasks``.
         arguments: (parameter's name or position, where its value comes from).
+        arrived: places among what it is handed that come from other processes.
         returns: None for a single result, 0 for an effect, else the number of values of a multi-return.
         names: the names of a multi-return.
         ports: what the step hands out, as indices of returns; None is the whole result, ``()`` nothing but "done".
@@ -46,6 +47,7 @@ class Call:
     name: str
     method: str
     arguments: tuple[tuple[str | int, Take], ...]
+    arrived: tuple[int, ...]
     consts: Mapping[str, Value]
     returns: int | None
     names: tuple[str, ...]
@@ -200,6 +202,7 @@ class _Builder:
             name=task.name,
             method=task.method or "",
             arguments=arguments,
+            arrived=tuple(place for place, source in enumerate(sources) if self._arrives(source, task.actor)),
             consts=task.consts,
             returns=None if task.returns is None else len(task.returns),
             names=task.returns or (),
@@ -219,8 +222,8 @@ class _Builder:
     def _forwarded(self, singles: list[TaskRef], transport: Transport | None) -> bool:
         """Whether readers need steps of their own: one call has one transport, for all its returns and readers."""
         reads = [self.readers[ref] for ref in singles]
-        if transport is not None and transport.kind != "shm":
-            return len(singles) > 1 or any(reader.driver for reader in reads)
+        if transport is not None:
+            return len(singles) > 1 or (transport.kind != "shm" and any(reader.driver for reader in reads))
         return self.devices and any(reader.driver for reader in reads)
 
     def _forward(self, number: int, held: FromPort, singles: list[TaskRef], transport: Transport | None) -> None:
@@ -236,9 +239,7 @@ class _Builder:
                 step = Forward(number, task.name, ref.ret, self.devices, True, False)
                 self.for_driver[ref] = FromPort(self._add(task.actor, step, (held,), 1, None), 0)
 
-    def _add(
-        self, actor: int, step: Step, reads: tuple[Source, ...], ports: int, transport: Transport | None
-    ) -> int:
+    def _add(self, actor: int, step: Step, reads: tuple[Source, ...], ports: int, transport: Transport | None) -> int:
         self.steps[actor].append(step)
         self.binds.append(Bind(actor, len(self.steps[actor]) - 1, step.task, reads, ports, transport))
         return len(self.binds) - 1
@@ -259,6 +260,9 @@ class _Builder:
         ports = [(self.crossing if crosses else self.local)[single] for single in self._single_refs(ref)]
         places = tuple(sources.setdefault(port, len(sources)) for port in ports)
         return places[0] if not self._is_whole(ref) else Whole("tuple", places)
+
+    def _arrives(self, source: Source, actor: int) -> bool:
+        return isinstance(source, FromInput) or self.binds[source.bind].actor != actor
 
     def _is_whole(self, ref: TaskRef) -> bool:
         return ref.ret is None and bool(self.graph.tasks[ref.task].returns)

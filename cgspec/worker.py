@@ -21,8 +21,9 @@ from typing import Any
 from cgspec import usercode
 from cgspec.graph import Actor
 from cgspec.invocation import Failed, FailedTask, Invocation
+from cgspec.payloads import ATOMS, detach, to_host
 from cgspec.profilers import Watch, WatchJob, make_watch
-from cgspec.raynames import READ_ERROR
+from cgspec.raynames import READ_ERROR, read_error
 from cgspec.recorder import Recorder, capacity_for
 from cgspec.steps import Forward, Step
 from cgspec.values import CannotMake, Scope
@@ -44,9 +45,7 @@ class Job:
 class Born:
     """A worker whose object was constructed."""
 
-    pid: int
-    node: str = ""
-    seconds: float = 0.0
+    seconds: float
 
 
 @dataclass
@@ -74,7 +73,14 @@ class Spot:
 
 
 class Worker:
-    """One actor member's worker; ``construct`` first, then ``begin``, ``run`` as the graph says, ``end``."""
+    """One actor member's worker; ``construct`` first, then ``begin``, ``run`` as the graph says, ``end``.
+
+    Attributes:
+        remote: whether values come from other processes.
+        sendable: why a result cannot be sent to another process, or None.
+    """
+
+    remote = False
 
     def __init__(self) -> None:
         self.sendable: Callable[[object], str | None] | None = None
@@ -109,7 +115,7 @@ class Worker:
         except (Exception, SystemExit) as error:
             what, trace = usercode.describe(error)
             return Failed("constructor", what, trace=trace)
-        return Born(os.getpid(), seconds=(now() - began) / 1e9)
+        return Born((now() - began) / 1e9)
 
     def _prepare(self, steps: tuple[Step, ...], scope: Scope) -> None:
         self._tasks = [step.task for step in steps if not isinstance(step, Forward)]
@@ -159,21 +165,28 @@ class Worker:
             self._thread = threading.get_ident()
             if self._watch is not None:
                 self._watch.before(iteration)
-        result: object = None
+        plain, failed = True, None
         for value in values:
-            if type(value) is Failed:
-                result = value
-                break
-            if type(value).__name__ == READ_ERROR:
-                result = Failed("unreadable", _unreadable(value), ready.task, iteration)
-                break
-        if result is None:
-            result = self._execute(ready, iteration, values)
-        else:
+            kind = type(value)
+            if kind in ATOMS:
+                continue
+            plain = False
+            if kind is Failed or kind.__name__ == READ_ERROR:
+                failed = failed or self._failed(value, ready, iteration)
+        if failed is not None:
             self.recorder.mark(ready.slot, 0, 0)
+            self._last, self._since = ready, now()
+            result: object = failed
+        else:
+            result = self._execute(ready, iteration, values if plain or not self.remote else _arrive(ready, values))
         if ready.last and self._watch is not None:
             self._watch.after(iteration)
         return self._hand_out(ready, result, iteration)
+
+    def _failed(self, value: Any, ready: Invocation, iteration: int) -> Failed:
+        if isinstance(value, Failed):
+            return value
+        return Failed("unreadable", read_error(value), ready.task, iteration)
 
     def _execute(self, ready: Invocation, iteration: int, values: tuple[object, ...]) -> object:
         """Calls the user's method and times it."""
@@ -230,21 +243,6 @@ class Worker:
         )
 
 
-def _unreadable(error: object) -> str:
-    """Ray's long text about a value that could not be read, cut to its last sentence."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1] if lines else "it could not be read"
-
-
-def to_host(value: object) -> object:
-    """The value with its tensors on the host."""
-    torch = sys.modules.get("torch")
-    if torch is None:
-        return value
-    if isinstance(value, torch.Tensor):
-        return value.cpu()
-    if type(value) in (list, tuple):
-        return type(value)(map(to_host, value))  # type: ignore[call-overload, call-arg]
-    if type(value) is dict:
-        return {key: to_host(item) for key, item in value.items()}
-    return value
+def _arrive(ready: Invocation, values: tuple[object, ...]) -> tuple[object, ...]:
+    """The values, those from other processes freed from shared memory."""
+    return tuple([detach(value) if place in ready.arrived else value for place, value in enumerate(values)])

@@ -164,11 +164,13 @@ def test_a_wrong_number_of_returns_names_both_numbers() -> None:
 
 def test_a_value_that_could_not_be_read_is_said_and_not_handed_to_the_user() -> None:
     class RaySystemError(Exception):
-        pass
+        client_exc = ModuleNotFoundError("No module named 'only_here'")
 
     drawing = Drawing().actor("a", COUNTER).input("x").task("t", "a.echo", {"x": "inputs.x"})
-    with pytest.raises(TaskRaised, match="cannot be read in its process: No module named 'only_here'") as caught:
-        run_local(drawing.graph("t"), [RaySystemError("System error: x\nTraceback\nNo module named 'only_here'")])
+    with pytest.raises(
+        TaskRaised, match="cannot be read in its process: Module.*No module named 'only_here'"
+    ) as caught:
+        run_local(drawing.graph("t"), [RaySystemError("System error: a page of text")])
     assert caught.value.failure.kind == "unreadable"
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import pathlib
+import time
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -144,10 +145,12 @@ class Engine(Protocol):
     Attributes:
         startup: seconds by step, so far: ``import``, ``ray``, ``place``, ``construct``, ``compile``, ``first``.
         nodes: actor member's name to the address of its node, known after ``place``.
+        notes: what the user should know, e.g. that an inherited ``RAY_ADDRESS`` was not followed.
     """
 
     startup: dict[str, float]
     nodes: dict[str, str]
+    notes: list[str]
 
     def place(self) -> None:
         """Starts Ray, gives every actor its place, constructs them all at once, imports the user's code here too."""
@@ -191,8 +194,11 @@ def _later(module: str, name: str) -> Callable[[Graph, Options], Engine]:
     """An engine's class, imported when the engine is made: ``local`` must not load ray."""
 
     def make(graph: Graph, options: Options) -> Engine:
+        began = time.monotonic()
         factory = getattr(importlib.import_module(f"cgspec.engines.{module}"), name)
-        return cast(Engine, factory(graph, options))
+        engine = cast(Engine, factory(graph, options))
+        engine.startup["import"] = time.monotonic() - began
+        return engine
 
     return make
 

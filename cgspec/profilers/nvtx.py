@@ -8,7 +8,6 @@ from nvtx import nvtx
 
 from cgspec.profilers import WatchJob
 
-
 DOMAIN = "cgspec"
 
 

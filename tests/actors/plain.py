@@ -126,3 +126,16 @@ class BadConstructor:
 
     def echo(self, x):
         return x
+
+
+class Environment:
+    def get(self, name):
+        return os.environ.get(name)
+
+    def buffer(self, x):
+        from ray.dag import DAGContext
+
+        return DAGContext.get_current().buffer_size_bytes
+
+    def torch_is_loaded(self):
+        return "torch" in sys.modules

@@ -1,0 +1,212 @@
+"""The actors of a run: created all at once, asked by ordinary calls beside the graph, found dead or alive, ended."""
+
+from __future__ import annotations
+
+import contextlib
+import pathlib
+import re
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import ray
+from ray.exceptions import GetTimeoutError, RayActorError, RayError, RuntimeEnvSetupError
+
+from cgspec import usercode
+from cgspec.engines import Options, Position
+from cgspec.engines.failures import actor_error, environment, made
+from cgspec.engines.host import Home, Host
+from cgspec.engines.placement import Places, resources_of
+from cgspec.errors import ActorDied, Failure, NotAble, RunError, Stalled
+from cgspec.graph import Graph
+from cgspec.invocation import Failed
+from cgspec.profilers.nsight import nsight_env
+from cgspec.quantities import show_duration
+from cgspec.steps import Layout
+from cgspec.worker import Job
+
+ANSWER = 2.0
+"""Seconds in which a live actor answers an ordinary call, whatever its graph's thread does."""
+POLL = 0.2
+"""Seconds between looks at who has answered."""
+
+
+class Actors:
+    """All actors of one graph.
+
+    Attributes:
+        handles: Ray's handles, by actor.
+        homes: where each lives; None before it has said so.
+    """
+
+    def __init__(self, graph: Graph, options: Options) -> None:
+        self.graph = graph
+        self.options = options
+        self.handles: list[Any] = []
+        self.homes: list[Home | None] = [None] * len(graph.actors)
+        self.phase = "startup"
+
+    def create(self, places: Places) -> None:
+        """Asks Ray for all of them; nothing is waited for."""
+        host = ray.remote(Host)
+        for number in range(len(self.graph.actors)):
+            self.handles.append(host.options(**self._ray_options(number, places)).remote(self.log(number)))
+
+    def _ray_options(self, number: int, places: Places) -> dict[str, object]:
+        actor = self.graph.actors[number]
+        wanted = resources_of(actor, rehearse=self.options.rehearse)
+        options: dict[str, object] = {
+            "num_cpus": wanted.pop("CPU", 0),
+            "num_gpus": wanted.pop("GPU", 0),
+            "scheduling_strategy": places.strategy(number),
+            "max_restarts": 0,
+        }
+        if "memory" in wanted:
+            options["memory"] = wanted.pop("memory")
+        own = made(self.graph, number, actor.options, self.device(number))
+        own_env = own.pop("runtime_env", None)
+        runtime_env: dict[str, object] = dict(own_env) if isinstance(own_env, Mapping) else {}
+        variables = environment(self.graph, number, self.device(number))
+        if variables:
+            runtime_env["env_vars"] = variables
+        nsight = nsight_env(self.options, number)
+        if nsight is not None:
+            runtime_env.update(nsight)
+        if runtime_env:
+            options["runtime_env"] = runtime_env
+        return {**options, "resources": wanted, **own}
+
+    def device(self, number: int) -> str:
+        return "cuda" if self.graph.actors[number].num_gpus and not self.options.rehearse else "cpu"
+
+    def log(self, number: int) -> str | None:
+        folder = self.options.log_dir
+        return None if folder is None else str(pathlib.Path(folder).resolve() / f"{self.graph.actors[number].name}.log")
+
+    def construct(self, layout: Layout) -> None:
+        """Constructs all objects at once.
+
+        Raises:
+            TaskRaised: a constructor or an import failed.
+            ActorDied, Stalled, NotAble: an actor did not come up.
+        """
+        root, actors = str(self.options.root.resolve()), self.graph.actors
+        homes = [handle.home.remote() for handle in self.handles]
+        jobs = [Job(root, actor, layout.steps[n], self.device(n)) for n, actor in enumerate(actors)]
+        born = [handle.born.remote(job) for handle, job in zip(self.handles, jobs, strict=True)]
+        self._import_here()
+        timeouts = self.options.engine.timeouts
+        self._collect(dict(enumerate(homes)), timeouts.place, "its process did not come up", self._set_home)
+        self._collect(dict(enumerate(born)), timeouts.start, "its constructor did not return", self._check_born)
+
+    def _import_here(self) -> None:
+        """Imports the user's classes in the driver too: results are read by the same names."""
+        usercode.install(self.options.root)
+        for number, actor in enumerate(self.graph.actors):
+            try:
+                usercode.load(actor.class_ref)
+            except usercode.CannotLoad as error:
+                failed = Failed("import", f"{error} (in the driver)", trace=error.trace)
+                raise actor_error(self.graph, number, failed) from None
+
+    def _set_home(self, number: int, home: Home) -> None:
+        self.homes[number] = home
+
+    def _check_born(self, number: int, born: object) -> None:
+        if isinstance(born, Failed):
+            raise actor_error(self.graph, number, born, node=self.address(number))
+
+    def address(self, number: int) -> str | None:
+        home = self.homes[number]
+        return home.address if home is not None else None
+
+    def _collect(self, refs: Mapping[int, Any], within: float, what: str, take: Callable[[int, Any], None]) -> None:
+        """Takes the answers as they come; ``within`` counts anew whenever one has come."""
+        numbers = {ref: number for number, ref in refs.items()}
+        deadline = time.monotonic() + within
+        while numbers:
+            ready, _ = ray.wait(list(numbers), timeout=POLL)
+            for ref in ready:
+                number = numbers.pop(ref)
+                take(number, self._answer(number, ref))
+                deadline = time.monotonic() + within
+            if time.monotonic() > deadline:
+                number = next(iter(numbers.values()))
+                raise self._late(number, f"{what} within {show_duration(within)}")
+
+    def _answer(self, number: int, ref: Any) -> Any:
+        try:
+            return ray.get(ref)
+        except RuntimeEnvSetupError as error:
+            raise self._not_able(number, f"its environment could not be set up: {_last_line(error)}") from None
+        except RayActorError as error:
+            raise self.died(number, error) from None
+
+    def ask(self, method: str, arguments: Mapping[int, tuple[Any, ...]], *, within: float) -> dict[int, Any]:
+        """Calls a method of some workers beside the graph and waits for all answers; by actor."""
+        answers: dict[int, Any] = {}
+        calls = {number: getattr(self.handles[number], method).remote(*args) for number, args in arguments.items()}
+        self._collect(calls, within, f"it did not answer ({method})", answers.__setitem__)
+        return answers
+
+    def positions(self) -> tuple[Position, ...]:
+        """Where every actor is; one that does not answer is unreachable."""
+        calls = [handle.where.remote() for handle in self.handles]
+        ready, _ = ray.wait(calls, num_returns=len(calls), timeout=ANSWER)
+        return tuple(self._position(number, ref if ref in ready else None) for number, ref in enumerate(calls))
+
+    def _position(self, number: int, ref: Any) -> Position:
+        home = self.homes[number]
+        known = {"pid": home.pid if home else 0, "node": home.address if home else ""}
+        if ref is not None:
+            with contextlib.suppress(RayError, GetTimeoutError):
+                return Position(number, **{**known, **vars_of(ray.get(ref, timeout=ANSWER))})
+        return Position(number, reachable=False, **known)  # type: ignore[arg-type]
+
+    def died(self, number: int, error: BaseException) -> ActorDied:
+        spec, home = self.graph.actors[number], self.homes[number]
+        where = f" (pid {home.pid} on {home.address})" if home else ""
+        message = f"actor {spec.name}{where} died: {_reason(str(error))}"
+        if (log := self.log(number)) is not None:
+            message += f"; its log is {log}"
+        return ActorDied(
+            Failure("actor-died", message, phase=self.phase, actor=spec.name, node=self.address(number), path=spec.path)
+        )
+
+    def _late(self, number: int, what: str) -> RunError:
+        spec = self.graph.actors[number]
+        failure = Failure("stall", f"actor {spec.name}: {what}", phase=self.phase, actor=spec.name, path=spec.path)
+        return Stalled(failure)
+
+    def _not_able(self, number: int, what: str) -> NotAble:
+        spec = self.graph.actors[number]
+        return NotAble(
+            Failure("not-able", f"actor {spec.name}: {what}", phase=self.phase, actor=spec.name, path=spec.path)
+        )
+
+    def kill(self) -> None:
+        """Ends every process at once."""
+        for handle in self.handles:
+            with contextlib.suppress(Exception):
+                ray.kill(handle, no_restart=True)
+
+
+def vars_of(spot: Any) -> dict[str, Any]:
+    return dict(vars(spot))
+
+
+def _reason(text: str) -> str:
+    """Why a process ended, from Ray's page of text."""
+    detail = re.search(r"Worker exit detail: (.*)", text)
+    kind = re.search(r"Worker exit type: (\S+)", text)
+    if detail is None:
+        return next((line.strip() for line in text.splitlines() if line.strip()), "its process ended")
+    said = detail.group(1).strip()
+    if "connection error code 2" in said:
+        return "its process ended without a word (killed by a signal, out of memory, or crashed in C code)"
+    return f"{kind.group(1)}: {said}" if kind else said
+
+
+def _last_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__

@@ -1,0 +1,154 @@
+"""Starts and ends Ray: a local one of its own by default, else the one that the user named."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import os
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import ray
+
+from cgspec import raynames
+from cgspec.engines import Options
+from cgspec.errors import Failure, NotAble
+from cgspec.graph import Graph
+from cgspec.profilers import nsight
+
+
+class Cluster:
+    """Ray, for as long as an engine lives.
+
+    Attributes:
+        local: whether this Ray was started here and ends with the engine.
+        notes: what the user should know, e.g. that an inherited address was not followed.
+    """
+
+    def __init__(self, graph: Graph, options: Options) -> None:
+        self.graph = graph
+        self.options = options
+        self.local = options.cluster.address == "local"
+        self.borrowed = False
+        self.notes: list[str] = []
+        self._environ: dict[str, str | None] = {}
+        self._levels: dict[str, int] = {}
+
+    def start(self) -> None:
+        """Starts or joins Ray.
+
+        Raises:
+            NotAble: there are not the GPUs or CPUs that the graph asks for, or there is no such cluster.
+        """
+        check_gpus(self.graph, self.options)
+        nsight.require_nsys(self.options)
+        self._hush()
+        if ray.is_initialized():
+            self.borrowed = True
+            return
+        if self.local and os.environ.get("RAY_ADDRESS"):
+            address = os.environ["RAY_ADDRESS"]
+            self.notes.append(f"RAY_ADDRESS={address} is not followed; cluster.address says local")
+        self._set_environ()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self._init()
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            what = "Ray did not start" if self.local else f"there is no Ray at {self.options.cluster.address}"
+            raise NotAble(Failure("not-able", f"{what}: {first}", phase="startup", path=("cluster",))) from None
+
+    def _init(self) -> None:
+        cluster = self.options.cluster
+        wanted: dict[str, Any] = {"address": cluster.address, "log_to_driver": False, "logging_level": logging.ERROR}
+        if cluster.runtime_env:
+            wanted["runtime_env"] = cluster.runtime_env
+        if self.local:
+            needed = math.ceil(sum(actor.num_cpus for actor in self.graph.actors))
+            wanted["num_cpus"] = cluster.num_cpus or max(os.cpu_count() or 1, needed)
+            wanted["num_gpus"] = cluster.num_gpus
+            wanted["include_dashboard"] = False
+            wanted["resources"] = _custom_resources(self.graph)
+        ray.init(**wanted)
+
+    def _set_environ(self) -> None:
+        wanted = {} if "RAY_USAGE_STATS_ENABLED" in os.environ else {"RAY_USAGE_STATS_ENABLED": "0"}
+        if self.local and nsight.nsight_profile(self.options) is not None:
+            wanted |= {raynames.CLEANUP: "0", "PATH": nsight.python_on_path()}
+        for name, value in wanted.items():
+            self._environ[name] = os.environ.get(name)
+            os.environ[name] = value
+
+    def _hush(self) -> None:
+        for name in raynames.NOISY:
+            logger = logging.getLogger(name)
+            self._levels[name] = logger.level
+            logger.setLevel(logging.CRITICAL + 1)
+
+    def stop(self) -> None:
+        """Ends what ``start`` started."""
+        if not self.borrowed and ray.is_initialized():
+            ray.shutdown()
+        for name, before in self._environ.items():
+            if before is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = before
+        for name, level in self._levels.items():
+            logging.getLogger(name).setLevel(level)
+        self._environ.clear()
+        self._levels.clear()
+
+
+def _custom_resources(graph: Graph) -> dict[str, float]:
+    """A local Ray has every custom resource that its actors ask for: on one machine they mean nothing."""
+    found: dict[str, float] = {}
+    for actor in graph.actors:
+        for name, amount in actor.resources.items():
+            found[name] = found.get(name, 0) + amount
+    return found
+
+
+def check_gpus(graph: Graph, options: Options) -> None:
+    """A graph that needs more GPUs than this machine has is refused before Ray takes its seconds to start.
+
+    Raises:
+        NotAble: with what was asked and what is there.
+    """
+    asked = sum(actor.num_gpus for actor in graph.actors)
+    if options.rehearse or not asked or options.cluster.address != "local":
+        return
+    there = options.cluster.num_gpus
+    if there is None:
+        there = int(resources().get("GPU", 0)) if ray.is_initialized() else raynames.count_gpus()
+    if asked > there:
+        names = ", ".join(f"{actor.name} ({actor.num_gpus:g})" for actor in graph.actors if actor.num_gpus)
+        message = f"the actors ask for {asked:g} GPUs ({names}), and this machine has {there}"
+        advice = "; --rehearse runs the same graph on CPUs"
+        path = next(actor.path for actor in graph.actors if actor.num_gpus)
+        raise NotAble(Failure("not-able", message + advice, phase="startup", path=path))
+
+
+def resources(*, free: bool = False) -> dict[str, float]:
+    """What Ray has in all, or what is free, by its resource names."""
+    found: dict[str, float] = ray.available_resources() if free else ray.cluster_resources()  # type: ignore[no-untyped-call]
+    return found
+
+
+@contextlib.contextmanager
+def defaults(**values: object) -> Iterator[None]:
+    """Sets Ray's graph context in the driver for a while: it belongs to the whole process."""
+    from ray.dag import DAGContext
+
+    context = DAGContext.get_current()
+    before = {name: getattr(context, name) for name in values}
+    for name, value in values.items():
+        setattr(context, name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(context, name, value)

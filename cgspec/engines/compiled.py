@@ -1,0 +1,264 @@
+"""The compiled engine: Ray Compiled Graph, placed with a deadline, watched while it runs, taken down in one place."""
+
+from __future__ import annotations
+
+import contextlib
+import pathlib
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from cgspec import raynames
+from cgspec.engines import Fetched, Options, Phase, PhaseData, Position
+from cgspec.engines.actors import Actors
+from cgspec.engines.binding import Binding, result_of
+from cgspec.engines.cluster import Cluster, defaults
+from cgspec.engines.diagnosis import why
+from cgspec.engines.ending import Ending, quietly
+from cgspec.engines.failures import call_error, first_failed, task_error
+from cgspec.engines.host import Settings
+from cgspec.engines.local import refuse_collectives
+from cgspec.engines.phases import finish, watch_job
+from cgspec.engines.placement import Places, reserve
+from cgspec.engines.waiting import Watchdog, stalled
+from cgspec.errors import RunError
+from cgspec.graph import Graph, InputRef
+from cgspec.invocation import Failed
+from cgspec.payloads import detach
+from cgspec.profilers import nsight
+from cgspec.quantities import show_duration
+from cgspec.steps import lay_out, pick, sources_of
+
+BUFFER = 1_000_000
+"""Bytes of a channel where no payload is declared, as in Ray."""
+SLACK = 65_536
+"""Bytes for what is packed around a declared payload."""
+PATIENCE = 60.0
+"""Seconds that ordinary calls between phases may take at least: a profiler's first start takes several."""
+REPORTS = 120.0
+"""Seconds that Nsight's reports are waited for."""
+
+
+class CompiledEngine:
+    """See ``engines.Engine``."""
+
+    def __init__(self, graph: Graph, options: Options) -> None:
+        self.graph = graph
+        self.options = options
+        self.startup: dict[str, float] = {}
+        self.nodes: dict[str, str] = {}
+        devices = not options.rehearse and any(actor.num_gpus for actor in graph.actors)
+        self.layout = lay_out(graph, transports=not options.rehearse, devices=devices)
+        self.sources = sources_of(self.layout)
+        self.cluster = Cluster(graph, options)
+        self.notes = self.cluster.notes
+        self.actors = Actors(graph, options)
+        self.places = Places()
+        self.phase = Phase("startup", 0)
+        self.binding: Binding | None = None
+        self.compiled: Any = None
+        self.under_way: deque[tuple[Any, Sequence[object]]] = deque()
+        self.watchdog: Watchdog | None = None
+        self.broken: RunError | None = None
+        self.down = False
+        self.fetched = 0
+        self.began_first = 0.0
+        self.reports: list[pathlib.Path] = []
+        self.reports_dir: pathlib.Path | None = None
+        self._stack = contextlib.ExitStack()
+
+    def place(self) -> None:
+        refuse_collectives(self.graph, "compiled")
+        with self._timed("ray"):
+            self.cluster.start()
+        with self._timed("place"):
+            self.places = reserve(self.graph, self.options)
+            self.actors.create(self.places)
+        with self._timed("construct"):
+            self.actors.construct(self.layout)
+        self.nodes = {actor.name: self.actors.address(n) or "" for n, actor in enumerate(self.graph.actors)}
+
+    @contextlib.contextmanager
+    def _timed(self, step: str) -> Iterator[None]:
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.startup[step] = time.monotonic() - began
+
+    def compile(self) -> None:
+        with self._timed("compile"):
+            settings = {number: (self._settings(number),) for number in range(len(self.graph.actors))}
+            self.actors.ask("configure", settings, within=PATIENCE)
+            self._stack.enter_context(
+                defaults(
+                    submit_timeout=-1,
+                    get_timeout=-1,
+                    teardown_timeout=max(1, int(self.options.engine.timeouts.teardown / 2)),
+                    buffer_size_bytes=self._buffer(None),
+                )
+            )
+            self._start_watchdog()
+            self._compile()
+
+    def _compile(self) -> None:
+        engine = self.options.engine
+        assert self.watchdog is not None
+        self.watchdog.expect(engine.timeouts.first)
+        try:
+            self.binding = Binding(self.layout, self.actors.handles)
+            self.compiled = self.binding.dag.experimental_compile(
+                _submit_timeout=-1,
+                _max_inflight_executions=engine.max_inflight or self.options.inflight,
+                _max_buffered_results=engine.max_buffered,
+                _overlap_gpu_communication=engine.overlap,
+            )
+        except Exception as error:
+            raise self._why(error) from None
+        self.watchdog.met()
+
+    def _settings(self, number: int) -> Settings:
+        has_gpu = self.actors.device(number) == "cuda"
+        communicates = any(bind.transport is not None for bind in self.layout.binds)
+        return Settings(self._buffer(number), without_torch=not has_gpu and not communicates)
+
+    def _buffer(self, actor: int | None) -> int:
+        """Bytes of the channels that an actor, or (None) the driver, writes: the declared payloads, else Ray's 1 MB."""
+        if self.options.engine.buffer is not None:
+            return max(self.options.engine.buffer, 1000)
+        payloads = [task.payload for task in self.graph.tasks if task.actor == actor]
+        declared = [payload.bytes + SLACK for payload in payloads if payload is not None]
+        return max(declared) if declared and None not in payloads else max([BUFFER, *declared])
+
+    def _start_watchdog(self) -> None:
+        self.watchdog = Watchdog(
+            stall=self.options.engine.timeouts.stall,
+            positions=self.where,
+            allowance=lambda position: self.graph.tasks[position.task or 0].timeout or 0.0,
+            fire=self._on_stall,
+        )
+        self.watchdog.start()
+
+    def _on_stall(self, seen: tuple[Position, ...], limit: float) -> None:
+        """From the watchdog's thread: what was seen is kept, and ending the actors wakes the driver's wait."""
+        timeouts = self.options.engine.timeouts
+        first = "first" not in self.startup
+        what = "the first iteration is not done" if first else "no task began or ended"
+        waited = show_duration(timeouts.first if first else timeouts.stall)
+        self.broken = stalled(self.graph, self.sources, seen, f"{what} in {waited}", self.phase.name)
+        self.actors.kill()
+
+    def call(self, actor: int, method: str, kwargs: Mapping[str, object]) -> object:
+        within = self.options.engine.timeouts.start
+        result = self.actors.ask("call", {actor: (method, kwargs)}, within=within)[actor]
+        if isinstance(result, Failed):
+            raise call_error(self.graph, actor, method, result, phase=self.phase.name)
+        return detach(result)
+
+    def begin(self, phase: Phase) -> None:
+        self.phase, self.actors.phase = phase, phase.name
+        if phase.profile is not None and phase.profile.kind == "nsight":
+            self.reports_dir = phase.trace_dir
+        self.fetched = 0
+        numbers = range(len(self.graph.actors))
+        jobs = {number: (phase.iterations, watch_job(self.graph, phase, number)) for number in numbers}
+        self.actors.ask("begin", jobs, within=self._patience())
+
+    def _patience(self) -> float:
+        return max(PATIENCE, self.options.engine.timeouts.stall)
+
+    def submit(self, inputs: Sequence[object]) -> None:
+        assert self.binding is not None and self.watchdog is not None
+        if "first" not in self.startup and not self.under_way:
+            self.watchdog.expect(self.options.engine.timeouts.first)
+            self.began_first = time.monotonic()
+        try:
+            refs = self.compiled.execute(*self.binding.arrange(inputs))
+        except Exception as error:
+            raise self._why(error) from None
+        self.under_way.append((refs, inputs))
+        self.watchdog.progress(len(self.under_way))
+
+    def fetch(self) -> Fetched:
+        refs, inputs = self.under_way[0]
+        try:
+            read = result_of(refs)
+        except Exception as error:
+            raise self._why(error) from None
+        at_ns = time.monotonic_ns()
+        self.under_way.popleft()
+        self._note_progress()
+        fetched = self._fetched(read, inputs, at_ns)
+        self.fetched += 1
+        return fetched
+
+    def _note_progress(self) -> None:
+        assert self.watchdog is not None
+        if "first" not in self.startup:
+            self.startup["first"] = time.monotonic() - self.began_first
+            self.watchdog.met()
+        self.watchdog.progress(len(self.under_way))
+
+    def _fetched(self, read: list[object], inputs: Sequence[object], at_ns: int) -> Fetched:
+        """The outputs from what the driver read, or the error of the first task that failed."""
+        for place, value in enumerate(read):
+            if type(value).__name__ == raynames.READ_ERROR:
+                read[place] = self._unreadable(place, value)
+        failed = first_failed(self.graph, read)
+        if failed is not None:
+            node = self.actors.address(self.graph.tasks[failed.task or 0].actor)
+            return Fetched([], at_ns, task_error(self.graph, failed, phase=self.phase.name, node=node))
+        owned = [detach(value) for value in read]
+        outputs = self.layout.outputs
+        return Fetched([inputs[o.input] if isinstance(o, InputRef) else pick(o, owned) for o in outputs], at_ns)
+
+    def _unreadable(self, place: int, value: object) -> Failed:
+        source = self.layout.reads[place]
+        said = f"{raynames.read_error(value)} (in the driver)"
+        return Failed("unreadable", said, self.layout.binds[source.bind].task, self.fetched)
+
+    def end(self) -> PhaseData:
+        nothing: dict[int, tuple[Any, ...]] = dict.fromkeys(range(len(self.graph.actors)), ())
+        parts = self.actors.ask("end", nothing, within=self._patience())
+        return finish(self.graph, self.phase, [parts[number] for number in nothing])
+
+    def where(self) -> tuple[Position, ...]:
+        return self.actors.positions()
+
+    def _why(self, error: BaseException) -> RunError:
+        """The error that ends the run, the same one for every later call."""
+        if self.broken is None:
+            found = why(error, self.graph, self.actors, self.compiled)
+            self.broken = self.broken or found
+        return self.broken
+
+    def teardown(self) -> None:
+        if self.down:
+            return
+        self.down = True
+        ending = Ending(self.options.engine.timeouts.teardown)
+        gently = self.broken is None and not self.under_way
+        if self.watchdog is not None:
+            self.watchdog.end()
+        self.under_way.clear()
+        watched = self._watched()
+        ending.end_graph(self.compiled, self.actors, gently=gently)
+        ending.end_actors(self.actors, gently=gently and bool(watched))
+        if watched and self.reports_dir is not None:
+            quietly(lambda: self._fetch_reports(watched))
+        self.compiled = self.binding = None
+        for step in (self.places.release, self.cluster.stop, self._stack.close):
+            quietly(step)
+
+    def _watched(self) -> dict[int, str]:
+        numbers = range(len(self.actors.handles))
+        return {number: self.graph.actors[number].name for number in numbers if nsight.is_watched(self.options, number)}
+
+    def _fetch_reports(self, watched: dict[int, str]) -> None:
+        assert self.reports_dir is not None
+        deadline = time.monotonic() + REPORTS
+        self.reports = nsight.collect(raynames.session_folder(), watched, self.reports_dir, deadline)
+
+    def late_files(self) -> list[pathlib.Path]:
+        return self.reports

@@ -1,0 +1,84 @@
+"""The worker as a Ray actor: adds what needs ray, or the process, to ``worker.Worker``."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import sys
+from dataclasses import dataclass
+
+import ray
+
+from cgspec import raynames
+from cgspec.invocation import Failed
+from cgspec.payloads import Sendable
+from cgspec.worker import Born, Job, Worker
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What an actor's process is set to before the graph is compiled.
+
+    Attributes:
+        buffer: bytes of each channel that it writes.
+        without_torch: whether the graph's loop may skip importing torch.
+    """
+
+    buffer: int
+    without_torch: bool
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where an actor lives: process, Ray's id of the node, the node's address."""
+
+    pid: int
+    node_id: str
+    address: str
+
+
+class Host(Worker):
+    """One actor member's worker, alone in its process."""
+
+    remote = True
+
+    def __init__(self, log: str | None) -> None:
+        if log is not None:
+            _redirect(pathlib.Path(log))
+        super().__init__()
+        self.sendable = Sendable(_pickle)
+
+    def home(self) -> Home:
+        context = ray.get_runtime_context()
+        address: str = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
+        return Home(os.getpid(), context.get_node_id(), address)
+
+    def born(self, job: Job) -> Born | Failed:
+        """``construct``, and everything on its way to the logs before the answer."""
+        try:
+            return self.construct(job)
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+
+    def configure(self, settings: Settings) -> None:
+        """Sets Ray's context in this process: ``env_vars`` would double or triple the actor's start."""
+        from ray.dag import DAGContext
+
+        DAGContext.get_current().buffer_size_bytes = settings.buffer
+        if settings.without_torch:
+            raynames.skip_torch_import()
+
+
+def _pickle(value: object) -> None:
+    ray.cloudpickle.dumps(value)  # type: ignore[no-untyped-call]
+
+
+def _redirect(path: pathlib.Path) -> None:
+    """Sends all that the process writes to a file, children and C code included, line by line."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    for name, number in (("stdout", 1), ("stderr", 2)):
+        os.dup2(target, number)
+        setattr(sys, name, os.fdopen(number, "w", buffering=1, closefd=False, errors="backslashreplace"))
+    os.close(target)

@@ -1,0 +1,150 @@
+"""Stalls: a thread that notices that nothing happens any more, and the chain that says who waits for whom."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from cgspec.engines import Position
+from cgspec.errors import Failure, Stalled
+from cgspec.graph import Graph
+from cgspec.quantities import show_duration
+
+TICKS = 10
+"""Looks per deadline, at the most one every two seconds."""
+
+
+class Watchdog(threading.Thread):
+    """Watches one wait of the driver; fires once.
+
+    Args:
+        stall: seconds during which no task began or ended.
+        positions: asks every actor where it is.
+        allowance: seconds that an actor may sit in the task that it is in.
+        fire: called with what was seen and the deadline that passed.
+    """
+
+    def __init__(
+        self,
+        *,
+        stall: float,
+        positions: Callable[[], tuple[Position, ...]],
+        allowance: Callable[[Position], float],
+        fire: Callable[[tuple[Position, ...], float], None],
+    ) -> None:
+        super().__init__(name="cgspec-watchdog", daemon=True)
+        self.stall, self.positions, self.allowance, self.fire = stall, positions, allowance, fire
+        self.until: float | None = None
+        self.under_way = 0
+        self.latest = time.monotonic()
+        self.fired = False
+        self._stop = threading.Event()
+
+    def expect(self, within: float) -> None:
+        """One single deadline for what begins now, e.g. the first iteration; ``progress`` ends it."""
+        self.until = time.monotonic() + within
+
+    def progress(self, under_way: int) -> None:
+        """The driver saw something happen; so many iterations are under way now."""
+        self.latest = time.monotonic()
+        self.under_way = under_way
+
+    def met(self) -> None:
+        """What was expected has come."""
+        self.until = None
+        self.latest = time.monotonic()
+
+    def end(self) -> None:
+        self._stop.set()
+
+    def run(self) -> None:
+        while not self._stop.wait(min(2.0, self._limit() / TICKS)):
+            seen = self._look()
+            if seen is not None and not self._stop.is_set():
+                self.fired = True
+                self.fire(seen, self._limit())
+                return
+
+    def _limit(self) -> float:
+        until = self.until
+        return max(0.05, until - time.monotonic()) if until is not None else self.stall
+
+    def _look(self) -> tuple[Position, ...] | None:
+        """What was seen, if a deadline has passed."""
+        until = self.until
+        if until is not None:
+            return self.positions() if time.monotonic() > until else None
+        if not self.under_way or time.monotonic() - self.latest < self.stall:
+            return None
+        seen = self.positions()
+        silence = min((position.seconds for position in seen if position.reachable), default=float("inf"))
+        excused = any(p.reachable and p.task is not None and p.seconds < self.allowance(p) for p in seen)
+        if silence >= self.stall and not excused:
+            return seen
+        self.latest = time.monotonic() - min(silence, self.stall * 0.5)
+        return None
+
+
+def stalled(
+    graph: Graph, sources: dict[int, tuple[int, ...]], seen: tuple[Position, ...], what: str, phase: str
+) -> Stalled:
+    """The error of a stall: the task that does not come back, or what everybody waits for."""
+    busy = max((p for p in seen if p.task is not None), key=lambda p: p.seconds, default=None)
+    lines = chain(graph, sources, seen)
+    if busy is None or busy.task is None:
+        message = f"{what}; no task is running: " + "; ".join(lines[:3])
+        return Stalled(Failure("stall", message, phase=phase, waiting=lines))
+    task, actor = graph.tasks[busy.task], graph.actors[busy.actor]
+    message = (
+        f"{what}: actor {actor.name} has been in task {task.name} ({actor.name}.{task.label}), "
+        f"iteration {busy.iteration}, for {show_duration(busy.seconds)}"
+    )
+    return Stalled(
+        Failure(
+            kind="stall",
+            message=message,
+            task=task.name,
+            phase=phase,
+            iteration=busy.iteration,
+            actor=actor.name,
+            node=busy.node or None,
+            path=task.path,
+            traceback="\n".join(busy.stack),
+            waiting=lines,
+        )
+    )
+
+
+def chain(graph: Graph, sources: dict[int, tuple[int, ...]], seen: tuple[Position, ...]) -> tuple[str, ...]:
+    """One line per actor: the task that it is in, with its stack, or what it waits for."""
+    return tuple(_line(graph, sources, seen, position) for position in seen)
+
+
+def _line(graph: Graph, sources: dict[int, tuple[int, ...]], seen: tuple[Position, ...], position: Position) -> str:
+    who = f"{graph.actors[position.actor].name} (pid {position.pid})"
+    if not position.reachable:
+        return f"{who} does not answer"
+    if position.task is not None:
+        where = f": {position.stack[-1]}" if position.stack else ""
+        name, iteration = graph.tasks[position.task].name, position.iteration
+        return f"{who} is in {name}, iteration {iteration}, for {show_duration(position.seconds)}{where}"
+    if position.upcoming is None:
+        return f"{who} has no task"
+    waits = [
+        f"{graph.tasks[source].name} on {graph.actors[graph.tasks[source].actor].name}"
+        for source in sources.get(position.upcoming, ())
+        if not _has_ended(graph, seen[graph.tasks[source].actor], source, position.iteration)
+    ]
+    upcoming = f"{graph.tasks[position.upcoming].name}, iteration {position.iteration}"
+    return f"{who} waits to run {upcoming}" + (f", for {' and '.join(waits)}" if waits else ", for its input")
+
+
+def _has_ended(graph: Graph, position: Position, task: int, iteration: int) -> bool:
+    """Whether the actor at ``position`` has ended ``task`` of ``iteration``."""
+    at = position.task if position.task is not None else position.upcoming
+    if at is None or not position.reachable:
+        return False
+    order = graph.actors[position.actor].tasks
+    ended = position.iteration + (order.index(task) < order.index(at))
+    return ended > iteration

@@ -1,0 +1,66 @@
+"""Runs a drawn graph on an engine for the tests: place, compile, some iterations, and always the teardown."""
+
+from __future__ import annotations
+
+import contextlib
+import pathlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from cgspec.engines import ENGINES, Engine, Options, Phase, PhaseData
+from cgspec.errors import RunError
+from cgspec.graph import Graph
+from cgspec.spec import ClusterSpec, EngineSpec, TimeoutsSpec
+
+ROOT = pathlib.Path(__file__).parent / "actors"
+
+
+def options(kind: str = "compiled", *, timeouts: dict[str, float] | None = None, **more: Any) -> Options:
+    """Options with short deadlines."""
+    # ``model_construct``: durations as plain seconds, no spec to be checked
+    given = {"place": 20.0, "start": 30.0, "first": 60.0, "stall": 20.0, "teardown": 20.0, **(timeouts or {})}
+    engine_more = more.pop("engine", {})
+    engine = EngineSpec().model_copy(
+        update={"kind": kind, "timeouts": TimeoutsSpec().model_copy(update=given), **engine_more}
+    )
+    cluster = ClusterSpec().model_copy(update=more.pop("cluster", {}))
+    inflight, root = more.pop("inflight", 1), more.pop("root", ROOT)
+    return Options(engine=engine, cluster=cluster, inflight=inflight, root=root, **more)
+
+
+@contextlib.contextmanager
+def started(graph: Graph, given: Options, phase: Phase | None = None) -> Iterator[Engine]:
+    engine = ENGINES[given.engine.kind](graph, given)
+    try:
+        engine.place()
+        engine.compile()
+        engine.begin(phase or Phase("measure", 1000))
+        yield engine
+    finally:
+        engine.teardown()
+
+
+def one(engine: Engine, *inputs: object) -> list[object]:
+    """One iteration; raises what the task raised."""
+    engine.submit(inputs)
+    fetched = engine.fetch()
+    if fetched.error is not None:
+        raise fetched.error
+    return fetched.values
+
+
+def run(graph: Graph, iterations: Sequence[Sequence[object]], given: Options) -> list[list[object]]:
+    with started(graph, given) as engine:
+        return [one(engine, *inputs) for inputs in iterations]
+
+
+def error_of(graph: Graph, inputs: Sequence[object], given: Options) -> RunError:
+    """The error of the first iteration, of whatever way it comes."""
+    try:
+        run(graph, [inputs], given)
+    except RunError as error:
+        return error
+    raise AssertionError("nothing failed")
+
+
+__all__ = ["ROOT", "PhaseData", "error_of", "one", "options", "run", "started"]
