@@ -259,6 +259,18 @@ def show_command(
     return 0
 
 
+@click.command("init")
+@click.argument("folder", type=click.Path(file_okay=False, path_type=pathlib.Path), default=".")
+def init_command(folder: pathlib.Path) -> int:
+    """Write a starter spec with its actors; overwrites nothing."""
+    from cgspec.starting import write_starter
+
+    written = write_starter(folder)
+    click.echo("\n".join(map(str, written)))
+    click.echo(f"next: cgspec run {folder / 'graph.yaml'}", err=True)
+    return 0
+
+
 @click.command("schema")
 def schema_command() -> int:
     """Print the JSON Schema of specs, for editors."""
@@ -288,6 +300,7 @@ COMMANDS: tuple[click.Command, ...] = (
     plan_command,
     show_command,
     explain_command,
+    init_command,
     schema_command,
 )
 for _command in COMMANDS:
