@@ -9,7 +9,7 @@ from cgspec.views.labels import MOST_LINES, ROLES
 from cgspec.views.palette import Carrier
 from cgspec.views.scene import Box, Link, Scene
 from cgspec.views.selections import TIMES
-from cgspec.views.taming import shorten
+from cgspec.views.taming import shorten, tame
 
 WIDTH = 80
 MOST_NAME = 34
@@ -36,7 +36,7 @@ def write_ascii(scene: Scene) -> str:
     lines = [*_wrap(scene.name), *_wrap(scene.subtitle), *_wrap(scene.remark), ""]
     lines += [line for box in scene.terminals if box.kind == "input" for line in _box(box, leaving, boxes)]
     for cluster in scene.clusters:
-        lines += ["", *_wrap(f"+- {shorten(cluster.name, MOST_NAME)} - {cluster.note}", "|  ")]
+        lines += ["", *_wrap(f"+- {_short(cluster.name, MOST_NAME)} - {cluster.note}", "|  ")]
         lines += [f"|  {line}" for box in cluster.boxes for line in _box(box, leaving, boxes)] or ["|  no tasks"]
         lines.append("+-")
     return "\n".join([*lines, "", *_key(scene), ""])
@@ -44,10 +44,10 @@ def write_ascii(scene: Scene) -> str:
 
 def _box(box: Box, leaving: dict[str, list[Link]], boxes: dict[str, Box]) -> Iterator[str]:
     about = [box.note if box.note != box.name else "", ROLES[box.role], box.returned]
-    head = f"[{shorten(box.name, MOST_NAME)}] " if box.kind == "task" else f"({shorten(box.name, MOST_NAME)}) "
+    head = f"[{_short(box.name, MOST_NAME)}] " if box.kind == "task" else f"({_short(box.name, MOST_NAME)}) "
     yield from _wrap(head + "; ".join(part for part in about if part), "    ", WIDTH - 3)
     for line in box.lines[:MOST_LINES]:
-        yield _ascii(f"    {shorten(line, 60)}")
+        yield f"    {_short(line, 60)}"
     links = leaving[box.id]
     for link in links[:MOST_TARGETS]:
         yield _link(link, box, boxes[link.target])
@@ -56,10 +56,10 @@ def _box(box: Box, leaving: dict[str, list[Link]], boxes: dict[str, Box]) -> Ite
 
 
 def _link(link: Link, source: Box, target: Box) -> str:
-    port = f".{shorten(source.ports[link.port].name, 12)} " if link.port is not None else ""
-    name = shorten(target.name, MOST_NAME)
+    port = f".{_short(source.ports[link.port].name, 12)} " if link.port is not None else ""
+    name = _short(target.name, MOST_NAME)
     ends = {"task": f"[{name}]", "output": f"({name})", "plate": f"<{name}>", "input": f"({name})"}[target.kind]
-    return _ascii(f"    {port}{_ARROWS[link.carrier]} {ends}".ljust(48) + f" {shorten(link.label, 28)}").rstrip()
+    return (f"    {port}{_ARROWS[link.carrier]} {ends}".ljust(48) + f" {_short(link.label, 28)}").rstrip()
 
 
 def _key(scene: Scene) -> Iterator[str]:
@@ -68,8 +68,10 @@ def _key(scene: Scene) -> Iterator[str]:
 
 
 def _wrap(text: str, indent: str = "", width: int = WIDTH) -> list[str]:
-    return textwrap.wrap(_ascii(shorten(text, 400)), width, subsequent_indent=indent)
+    return textwrap.wrap(_short(text, 400), width, subsequent_indent=indent)
 
 
-def _ascii(text: str) -> str:
-    return text.replace(" · ", ", ").translate(_PLAINER).encode("ascii", "backslashreplace").decode("ascii")
+def _short(text: str, most: int) -> str:
+    """At most ``most`` characters of ASCII; those that people know have stand-ins, the others are escaped."""
+    plainer = tame(text).replace(" · ", ", ").translate(_PLAINER)
+    return shorten(plainer.encode("ascii", "backslashreplace").decode("ascii"), most).translate(_PLAINER)

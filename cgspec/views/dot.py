@@ -51,7 +51,8 @@ def _pins(pins: Pins) -> Iterator[str]:
 
 def _defaults(scene: Scene) -> Iterator[str]:
     yield "  graph [rankdir=LR newrank=true nodesep=0.22 ranksep=0.55 pad=0.25 outputorder=edgesfirst"
-    yield f"    bgcolor=white labelloc=t labeljust=l fontname={quote(SANS)} tooltip={quote(scene.name)}"
+    yield f"    bgcolor=white labelloc=t labeljust=l fontname={quote(SANS)}"
+    yield f"    tooltip={quote_lines(tell_all(scene.name, scene.subtitle, ()))}"
     yield f"    label={scene_label(scene)}];"
     yield f'  node [shape=plain fontname={quote(SANS)} fontsize=12 fontcolor="{INK}" color="{MUTED}"];'
     yield f"  edge [fontname={quote(SANS)} fontsize=9 arrowsize=0.7];"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 from cgspec.views.labels import LINE_LENGTH, MOST_LINES, NAME_LENGTH, ROLES
@@ -37,11 +36,11 @@ def write_mermaid(scene: Scene) -> str:
 def _title(scene: Scene) -> str:
     """A quoted YAML string; directives would be found even in here, hence no per cent sign or brace."""
     text = shorten(" | ".join(part for part in (scene.name, scene.subtitle, scene.remark) if part), 200)
-    return json.dumps(text, ensure_ascii=False).translate({ord(c): f"\\u{ord(c):04x}" for c in "%{}<>&#`"})
+    return '"' + "".join(c if c in _PLAIN or c in "|:[];" or ord(c) > 127 else f"\\u{ord(c):04x}" for c in text) + '"'
 
 
 def _cluster(cluster: Cluster) -> Iterator[str]:
-    yield f'  subgraph {cluster.id}["{_bold(cluster.name)}<br/>{_text(cluster.note, LINE_LENGTH)}"]'
+    yield f'  subgraph {cluster.id}["{_bold(cluster.name)} {_text(cluster.note, LINE_LENGTH)}"]'
     yield from (f"    {_box(box)}" for box in cluster.boxes)
     if not cluster.boxes:
         yield f'    {cluster.id}_none["no tasks"]'

@@ -8,6 +8,7 @@ from typing import Any
 
 from cgspec.views.scene import Scene
 from cgspec.views.svg import write_svg
+from cgspec.views.taming import tame
 
 _PROLOGUE = re.compile(r"\A.*?(?=<svg)", re.DOTALL)
 _GROUND = re.compile(r'<polygon fill="white" stroke="none"[^>]*/>\n')
@@ -21,7 +22,8 @@ def write_page(scene: Scene) -> str:
     source = resources.files(__package__).joinpath("page.html").read_text(encoding="utf-8")
     template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(source)
     drawing = _GROUND.sub("", _PROLOGUE.sub("", write_svg(scene)), count=1)
-    return template.render(scene=scene, drawing=Markup(drawing), things=tell_things(scene), links=tell_links(scene))
+    about = {"name": tame(scene.name), "subtitle": tame(scene.subtitle), "remark": tame(scene.remark)}
+    return template.render(about, drawing=Markup(drawing), things=tell_things(scene), links=tell_links(scene))
 
 
 def tell_things(scene: Scene) -> dict[str, dict[str, Any]]:

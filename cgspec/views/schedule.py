@@ -12,7 +12,7 @@ from functools import cached_property
 from cgspec.diagnostics import suggest
 from cgspec.errors import UsageError
 from cgspec.graph import Graph, Task
-from cgspec.views.facts import count_of, task_facts
+from cgspec.views.facts import count_of, task_facts, tell_actor
 from cgspec.views.labels import SANS, row_label, schedule_label
 from cgspec.views.layout import lay_out, lay_out_png
 from cgspec.views.palette import INK, MUTED, STROKES, fill, outline
@@ -72,7 +72,7 @@ class Schedule:
         """The task's place on its own axes, which in a pipeline is the microbatch; else its family."""
         axes = {axis for axis, _ in self.graph.actors[task.actor].index}
         own = [str(place) for axis, place in task.index if axis not in axes]
-        return ".".join(own) or task.family
+        return ".".join(own) or task.family or "-"
 
     @property
     def subtitle(self) -> str:
@@ -95,7 +95,8 @@ class Schedule:
     def _head(self) -> Iterator[str]:
         families = [(hue, family, self._method(family)) for family, hue in self.hues.items()]
         yield f"  graph [pad=0.25 bgcolor=white labelloc=t labeljust=l fontname={quote(SANS)}"
-        yield f"    tooltip={quote(self.graph.name)} label={schedule_label(self.graph.name, self.subtitle, families)}];"
+        yield f"    tooltip={quote_lines(tell_all(self.graph.name, self.subtitle, ()))}"
+        yield f"    label={schedule_label(self.graph.name, self.subtitle, families)}];"
         yield f'  node [shape=box fixedsize=true style=filled fontname={quote(SANS)} fontsize=10 fontcolor="{INK}"];'
 
     def _method(self, family: str) -> str:
@@ -106,7 +107,8 @@ class Schedule:
         ground = f'width={width / 72:.3f} height={_CELL / 72:.3f} label="" fillcolor="#f3f3f3" color="#e2e2e2"'
         for row, actor in enumerate(self.graph.actors):
             y = f"{-row * _LANE:.1f}"
-            yield f'  row{row} [pos="{width / 2:.1f},{y}!" {ground} tooltip={quote(actor.name)}];'
+            tooltip = quote_lines(tell_all(actor.name, tell_actor(actor), ()))
+            yield f'  row{row} [pos="{width / 2:.1f},{y}!" {ground} tooltip={tooltip}];'
             yield f'  actor{row} [pos="-98,{y}!" shape=plain style="" fontsize=12 label={row_label(actor.name)}];'
 
     def _cells(self) -> Iterator[str]:

@@ -54,5 +54,5 @@ def mark_up(text: str, most: int) -> str:
 
 def tell_all(name: str, note: str, facts: Facts, *, most: int = 400) -> list[str]:
     """The lines of a tooltip: the name in full, then what is known."""
-    head = [name] + ([note] if note else [])
+    head = [name or "(no name)"] + ([note] if note else [])
     return [shorten(line, most) for line in head + [f"{what}: {text}" for what, text in facts]]
