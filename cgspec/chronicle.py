@@ -18,6 +18,7 @@ from cgspec.expectations import Verdict
 from cgspec.folder import RunFolder, now
 from cgspec.metrics import Metrics
 from cgspec.phases import Observer, Passed
+from cgspec.plans import profiles_of
 from cgspec.record import FILE, Machine, Record, finding_json
 from cgspec.redaction import Redactor
 from cgspec.showing import plain
@@ -62,7 +63,9 @@ class Chronicle:
         self._begin()
 
     def _begin(self) -> None:
-        resolved = self._redactor.spec(dict(self._job.resolved)) | {"root": str(self._job.root)}
+        said = {key: value for key, value in self._job.resolved.items() if key not in ("name", "root", "include")}
+        place = {"cgspec": 1, "name": self._job.graph.name, "root": str(self._job.root)}
+        resolved = place | self._redactor.spec(said)
         self._folder.write("spec.yaml", self._redactor.yaml(self._job.text))
         self._folder.write("spec.resolved.yaml", as_yaml(resolved))
         self._folder.append("samples.csv", SAMPLES_HEAD)
@@ -83,8 +86,14 @@ class Chronicle:
         self.record.actors = account.actor_records(self._job.graph, engine.nodes)
         self.record.startup = {step: round(seconds, 6) for step, seconds in engine.startup.items()}
         self.record.fused = [list(names) for names in getattr(engine, "fused", ())]
+        self._engine_notes(engine)
         self._log("actors are live, the graph is compiled")
         self._save()
+
+    def _engine_notes(self, engine: Engine) -> None:
+        for note in engine.notes:
+            if note not in self.record.notes:
+                self.note(note)
 
     def samples(self, passed: Passed) -> None:
         """Appends the latencies that came since the last time."""
@@ -103,7 +112,7 @@ class Chronicle:
     def passed(self, passed: Passed, engine: Engine, *, began: float) -> None:
         """A phase ended."""
         profile = passed.plan.phase.profile
-        nsight = any(other.kind == "nsight" for other in self._job.spec.profile)
+        nsight = any(other.kind == "nsight" for other in profiles_of(self._job.spec, rehearse=self._job.rehearse))
         profiled = profile.kind if profile is not None else "nsight" if nsight else None
         phase = account.phase_record(passed, profiled=profiled)
         self.record.phases.append(phase)
@@ -116,6 +125,7 @@ class Chronicle:
             self._timeline(passed)
         for note in phase.notes:
             self._log(note)
+        self._engine_notes(engine)
         if passed.plan.phase.name == "measure":
             self._measured(passed)
         self._log(f"phase {_label(passed)}: {phase.iterations} iterations")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,9 +50,19 @@ def refuse_unsupported(spec: Spec) -> None:
         raise UsageError(f"{' and '.join(found)} {'is' if len(found) == 1 else 'are'} not supported yet")
 
 
-def profiles_of(spec: Spec) -> tuple[ProfileSpec, ...]:
-    """The profilers of a spec, each of which has a phase of its own."""
-    return tuple(profile for profile in spec.profile if profile.kind != "none")
+def profiles_of(spec: Spec, *, rehearse: bool = False) -> tuple[ProfileSpec, ...]:
+    """The profilers of a spec, each of which has a phase of its own; a rehearsal does without what is not installed."""
+    wanted = tuple(profile for profile in spec.profile if profile.kind != "none")
+    left_out = skipped(spec, rehearse=rehearse)
+    return tuple(profile for profile in wanted if profile.kind not in left_out)
+
+
+def skipped(spec: Spec, *, rehearse: bool) -> dict[str, str]:
+    """The profilers that a rehearsal leaves out, each with a sentence that says why."""
+    asked = any(profile.kind == "nsight" for profile in spec.profile)
+    if rehearse and asked and shutil.which("nsys") is None:
+        return {"nsight": "nsys is not on PATH: the rehearsal leaves the profile nsight out"}
+    return {}
 
 
 def watched(graph: Graph, profile: ProfileSpec) -> tuple[int, ...] | None:
@@ -77,7 +88,7 @@ def _no_actor(graph: Graph, said: str) -> str:
 
 def options_of(spec: Spec, graph: Graph, root: Path, *, rehearse: bool, log_dir: Path) -> Options:
     """What the engine is asked for."""
-    profiles = profiles_of(spec)
+    profiles = profiles_of(spec, rehearse=rehearse)
     nsight = [watched(graph, profile) for profile in profiles if profile.kind == "nsight"]
     everyone = not nsight or any(actors is None for actors in nsight)
     return Options(
@@ -92,7 +103,7 @@ def options_of(spec: Spec, graph: Graph, root: Path, *, rehearse: bool, log_dir:
     )
 
 
-def plans_of(spec: Spec, graph: Graph, folder: Path, *, only: int | None = None) -> list[Plan]:
+def plans_of(spec: Spec, graph: Graph, folder: Path, *, only: int | None = None, rehearse: bool = False) -> list[Plan]:
     """The passes in order: warmup, measure, one per profiler; or the measured iteration ``only`` alone."""
     run, going = spec.run, spec.run.on_error == "continue"
     if only is not None:
@@ -100,7 +111,7 @@ def plans_of(spec: Spec, graph: Graph, folder: Path, *, only: int | None = None)
     plans = [Plan(Phase("warmup", run.warmup), run.inflight, keep_going=going)] if run.warmup else []
     plans.append(Plan(Phase("measure", run.iterations), run.inflight, duration=run.duration, keep_going=going))
     used: dict[str, int] = {}
-    for profile in profiles_of(spec):
+    for profile in profiles_of(spec, rehearse=rehearse):
         name = TRACE_DIRS.get(profile.kind, profile.kind)
         used[name] = used.get(name, 0) + 1
         place = folder / (name if used[name] == 1 else f"{name}-{used[name]}")

@@ -7,10 +7,11 @@ mistakes, after the record was closed.
 
 from __future__ import annotations
 
+import gc
 import signal
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from cgspec.interrupts import Signals
 from cgspec.metrics import judge_metrics
 from cgspec.outputs import formed
 from cgspec.phases import NOBODY, Observer, Pass, Passed, Plan
-from cgspec.plans import Setup, options_of, plans_of, refuse_unsupported, setups_of
+from cgspec.plans import Setup, options_of, plans_of, refuse_unsupported, setups_of, skipped
 from cgspec.record import Record
 from cgspec.spec import Spec
 from cgspec.values import CannotMake
@@ -122,6 +123,7 @@ def run(job: Job, observer: Observer = SILENT) -> Result:
     refuse_unsupported(job.spec)
     setups = setups_of(job.spec, job.graph, job.read)
     with ExitStack() as stack:
+        stack.enter_context(_collecting())
         signals = stack.enter_context(Signals())
         folder = RunFolder(job.out, job.graph.name)
         ended = _Run(job, observer, signals, folder, setups, began)
@@ -130,6 +132,20 @@ def run(job: Job, observer: Observer = SILENT) -> Result:
         stack.callback(ended.close_record)
         ended.go()
     return ended.result()
+
+
+@contextmanager
+def _collecting() -> Iterator[None]:
+    """Garbage is collected during a run, but for what is there before it: going through all of Ray takes a while."""
+    before = gc.isenabled()
+    gc.freeze()
+    gc.enable()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        if not before:
+            gc.disable()
 
 
 class _Run:
@@ -146,7 +162,7 @@ class _Run:
     ) -> None:
         self.job, self.observer, self.signals, self.setups, self.began = job, observer, signals, setups, began
         self.folder = folder
-        self.plans = plans_of(job.spec, job.graph, folder.path, only=job.only)
+        self.plans = plans_of(job.spec, job.graph, folder.path, only=job.only, rehearse=job.rehearse)
         self.chronicle = Chronicle(job, folder, observer)
         self.engine: Engine | None = None
         self.feed = Feed(job.graph)
@@ -175,12 +191,15 @@ class _Run:
     def _start(self) -> None:
         spec, job = self.job.spec, self.job
         options = options_of(spec, job.graph, job.root, rehearse=job.rehearse, log_dir=self.folder.path / "logs")
+        for reason in skipped(spec, rehearse=job.rehearse).values():
+            self.chronicle.note(reason)
         self.engine = _engine(job.graph, options, spec.engine.kind)
         self.observer.phase("startup", 0)
         self.engine.place()
         self.signals.arm()
         self.engine.compile()
         self.signals.arm()
+        gc.freeze()
         self.chronicle.placed(self.engine)
 
     def _phases(self) -> None:

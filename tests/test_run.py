@@ -25,7 +25,7 @@ from cgspec.engines import ENGINES, Fetched, Options, Phase, PhaseData, Position
 from cgspec.errors import ActorDied, Failure, RunError, SpecError, Stalled, TaskRaised, UsageError
 from cgspec.graph import Graph, InputRef, Pack, TaskRef
 from cgspec.record import load
-from cgspec.run import Result, run
+from cgspec.run import Job, Result, run
 from cgspec.views.summary import error_json, text, to_json
 
 
@@ -258,6 +258,7 @@ class Scripted:
     during: Callable[[str], None] = lambda step: None
     startup: dict[str, float] = field(default_factory=dict)
     nodes: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
     pending: deque[object] = field(default_factory=deque)
     most: int = 0
@@ -449,6 +450,27 @@ def test_nsight_watches_whole_processes_so_the_measured_numbers_are_marked(
     result = run(job(fan(), tmp_path, run={"warmup": 1}, profile=profile))
     assert engines[0].options.nsight_actors == (2,)
     assert [phase.profiled for phase in result.record.phases] == ["nsight", "nsight", "nsight", "torch"]
+
+
+def test_a_rehearsal_leaves_out_nsight_where_it_is_not_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    engines = scripted(monkeypatch)
+    made = replace(job(fan(), tmp_path, run={"warmup": 0}, profile=["nsight", "torch"]), rehearse=True)
+    result = run(made)
+    assert [phase.name for phase in engines[0].phases] == ["measure", "profile"]
+    assert [profile.kind for profile in engines[0].options.profiles] == ["torch"]
+    assert [phase.profiled for phase in result.record.phases] == [None, "torch"]
+    assert "nsys is not on PATH" in text(result.record)
+    assert [profile.kind for profile in scripted_run(made, monkeypatch).options.profiles] == ["nsight", "torch"]
+
+
+def scripted_run(made: Job, monkeypatch: pytest.MonkeyPatch) -> Scripted:
+    """The engine of the same job where it is no rehearsal."""
+    engines = scripted(monkeypatch)
+    run(replace(made, rehearse=False))
+    return engines[0]
 
 
 # --- the disk ----------------------------------------------------------------------------------------------------

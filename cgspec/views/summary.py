@@ -163,7 +163,8 @@ def _expect(record: Record) -> Iterator[Line]:
     ]
     yield Line()
     yield Line("expectations: " + ", ".join(f"{count} {word}" for count, word in counts if count))
-    wanting = [verdict for verdict in record.expect if not verdict.passed]
+    over = record.failure is not None
+    wanting = [verdict for verdict in record.expect if not (verdict.passed or (over and verdict.passed is None))]
     for verdict in wanting[:MOST_VERDICTS]:
         yield from _verdict(verdict)
     if len(wanting) > MOST_VERDICTS:
