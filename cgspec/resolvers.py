@@ -29,29 +29,35 @@ class Resolver:
         self.tasks = tasks
         self.report = report
 
-    def compile(self, reference: Reference) -> Resolve:
-        """A function from a reader's place to what it reads there."""
+    def compile(self, reference: Reference, shift: Mapping[str, int] | None = None) -> Resolve:
+        """A function from a reader's place to what it reads there.
+
+        Args:
+            shift: how far from the reader's place the reference is read: an operand of ``$prev`` or ``$next`` moves
+                along their axes, while ``first`` and ``last`` are read from the reader's own place, however deep.
+        """
+        shift = shift or {}
         if isinstance(reference, At):
-            return self._at(reference)
-        operand, edge = self.compile(reference.operand), self.compile(reference.edge)
-        axis, step = reference.axis, reference.step
+            return self._at(reference, shift)
+        axis = reference.axis
+        moved = shift.get(axis, 0) + reference.step
+        operand, edge = self.compile(reference.operand, {**shift, axis: moved}), self.compile(reference.edge)
+        size_name = f"size.{axis}"
 
         def resolve(place: Place, names: Mapping[str, object]) -> list[Ref]:
-            at = place[axis] + step
-            size = names[f"size.{axis}"]
+            size = names[size_name]
             assert isinstance(size, int)
-            if not 0 <= at < size:
-                return edge(place, names)
-            return operand({**place, axis: at}, {**names, f"index.{axis}": at})
+            return (operand if 0 <= place[axis] + moved < size else edge)(place, names)
 
         return resolve
 
-    def _at(self, reference: At) -> Resolve:
+    def _at(self, reference: At, shift: Mapping[str, int]) -> Resolve:
         family, axes = reference.family, reference.family.axes
         is_task = isinstance(family, TaskFamily)
         start = (self.tasks if is_task else self.inputs)[family.name]
         steps = strides(axes)
         start += sum(steps[axis] * pick for axis, pick in reference.picks.items() if isinstance(pick, int))
+        start += sum(steps[axis] * shift.get(axis, 0) for axis in reference.kept)
         open_picks = [(axis, pick) for axis, pick in reference.picks.items() if isinstance(pick, Value)]
         kept = [(axis, steps[axis]) for axis in reference.kept]
         gathered = [_offset(steps, place) for place in places({axis: axes[axis] for axis in reference.gathers})]
@@ -59,8 +65,9 @@ class Resolver:
 
         def resolve(place: Place, names: Mapping[str, object]) -> list[Ref]:
             base = start + sum(place[axis] * step for axis, step in kept)
-            for axis, pick in open_picks:
-                base += steps[axis] * self._picked(reference, axis, pick, names)
+            if open_picks:
+                there = {**names, **{f"index.{axis}": place[axis] + by for axis, by in shift.items()}}
+                base += sum(steps[axis] * self._picked(reference, axis, pick, there) for axis, pick in open_picks)
             if is_task:
                 return [TaskRef(base + offset, ret) for offset in gathered]
             return [InputRef(base + offset) for offset in gathered]
