@@ -197,7 +197,7 @@ class _Checker:
 
     def _context(self, validated: Validated, wiring: Wiring, readings: Readings) -> Context:
         root = self.merged.root
-        trust = Trust.for_root(root, self.allow_import)
+        trust = Trust.for_root(root, self.allow_import, declared="root" in self.merged.data)
         assert validated.spec is not None
         calls = tuple(self.calls)
         return Context(

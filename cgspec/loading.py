@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import pathlib
 from collections.abc import Iterable
 from typing import Any
 
 from cgspec import source
-from cgspec.diagnostics import Finding, Path, Place, suggest
+from cgspec.diagnostics import Finding, Path, Place, Related, suggest
 from cgspec.layers import COMMAND_LINE, Layer, Merged, Sources
 from cgspec.merging import apply, merge, parse_override, sweep_overrides, variant_overrides
 from cgspec.source import Document, Unreadable
@@ -24,7 +25,9 @@ class Loader:
         self.sources = Sources()
         self.findings: list[Finding] = []
         self.files: list[pathlib.Path] = []
+        self.dropped: list[Any] = []
         self._open: list[pathlib.Path] = []
+        self._including: tuple[Related, ...] = ()
 
     def load(self, path: pathlib.Path, shown: str, raw: bytes | str) -> tuple[dict[str, Any], Document]:
         """The file's data upon its includes.
@@ -39,12 +42,13 @@ class Loader:
         self.files.append(path)
         data = _check_version(document)
         self.findings.extend(document.findings)
+        self.dropped.extend(document.dropped)
         self._open.append(path)
         base: dict[str, Any] = {}
         for number, entry in enumerate(_entries(data.get("include"))):
             base = merge(base, self._include(entry, path, document, number))
         self._open.pop()
-        own = relocate(data, self._prefix(path))
+        own = relocate(data, "" if "root" in data else self._prefix(path))
         self.sources.layers.append(Layer(document, (), (), "", shown))
         merged: dict[str, Any] = merge(base, {key: value for key, value in own.items() if key != "include"})
         if "include" in data and not isinstance(data["include"], (str, list)):
@@ -54,35 +58,57 @@ class Loader:
     def _include(self, entry: Any, path: pathlib.Path, document: Document, number: int) -> dict[str, Any]:
         where: Path = ("include", number)
         if not isinstance(entry, str):
-            self._report("wrong-type", f"include takes files, not {entry!r}", document, where)
+            said = "a map" if isinstance(entry, dict) else "a list" if isinstance(entry, list) else repr(entry)
+            self._report("wrong-type", f"include takes names of files, not {said}", document, where)
             return {}
         target = pathlib.Path(os.path.normpath(path.parent / entry))
         if target in self._open:
             chain = " -> ".join(item.name for item in [*self._open[self._open.index(target) :], target])
-            self._report("include-cycle", f"files include each other: {chain}", document, where)
+            fix = "move what both need into a third file, and include that in both"
+            self._report("include-cycle", f"files include each other: {chain}", document, where, fix)
             return {}
         try:
             raw = target.read_bytes()
         except (OSError, ValueError) as error:
             near = suggest(target.name, _yaml_files(target.parent), noun="YAML files there")
-            reason = "there is no such file" if isinstance(error, FileNotFoundError) else str(error)
-            self._report("include", f"{entry} cannot be included: {reason}; {near}", document, where)
+            reason = "there is no such file" if isinstance(error, FileNotFoundError) else _reason(error)
+            fix = "an include is relative to the file that says it"
+            self._report("include", f"{entry} cannot be included: {reason}; {near}", document, where, fix)
             return {}
         shown = os.path.join(os.path.dirname(document.file), entry)
+        return self._load_included(target, os.path.normpath(shown), raw, document.locate(where)[0])
+
+    def _load_included(self, target: pathlib.Path, shown: str, raw: bytes, place: Place) -> dict[str, Any]:
+        """An included file's data; what is said of the file shows where it was included, too."""
+        outer, known = self._including, len(self.findings)
+        self._including = (Related(f"{shown} is included here", place=place), *outer)
+        data: dict[str, Any] = {}
         try:
-            return self.load(target, os.path.normpath(shown), raw)[0]
+            data = self.load(target, shown, raw)[0]
         except Unreadable as error:
             self.findings.append(error.finding)
-            return {}
+        self.findings[known:] = [self._with_includes(finding) for finding in self.findings[known:]]
+        self._including = outer
+        return data
+
+    def _with_includes(self, finding: Finding) -> Finding:
+        """The finding of an included file with the place of the include, unless it has it already."""
+        known = {item.place for item in finding.related}
+        more = tuple(item for item in self._including if item.place not in known)
+        return dataclasses.replace(finding, related=(*finding.related, *more))
 
     def _prefix(self, path: pathlib.Path) -> str:
         """The folder of a file, relative to the root, as a prefix for what it says; empty where they are one."""
         relative = os.path.relpath(path.parent, self.root).replace(os.sep, "/")
         return "" if relative == "." else relative + "/"
 
-    def _report(self, code: str, message: str, document: Document, path: Path) -> None:
+    def _report(self, code: str, message: str, document: Document, path: Path, fix: str = "") -> None:
         place = document.locate(path)[0]
-        self.findings.append(Finding(code, message, path, place=place))
+        self.findings.append(Finding(code, message, path, place=place, fix=fix))
+
+
+def _reason(error: Exception) -> str:
+    return (getattr(error, "strerror", None) or str(error)).lower()
 
 
 def _yaml_files(folder: pathlib.Path) -> list[str]:
@@ -111,7 +137,8 @@ def _check_version(document: Document) -> dict[str, Any]:
     if version != 1 or isinstance(version, (bool, float)):
         place = document.locate(("cgspec",))[0]
         message = f"this cgspec reads version 1 of the language, not {version!r}"
-        raise Unreadable(Finding("not-a-spec", message, ("cgspec",), place=place))
+        fix = "write cgspec: 1, or use the cgspec that the spec was written for"
+        raise Unreadable(Finding("not-a-spec", message, ("cgspec",), place=place, fix=fix))
     return data
 
 
@@ -167,7 +194,7 @@ def load(
     path = pathlib.Path(os.path.abspath(path))
     loader = Loader(_declared_root(path, raw))
     data, document = loader.load(path, shown, raw)
-    merged = Merged(data, loader.sources, loader.findings, loader.root, document.text, loader.files)
+    merged = Merged(data, loader.sources, loader.findings, loader.root, document.text, loader.files, loader.dropped)
     if variant is not None:
         apply(merged, variant_overrides(merged, variant, document))
     for text in overrides:

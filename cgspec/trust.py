@@ -30,6 +30,8 @@ class Trust:
         root: the spec's root, symlinks resolved.
         project: the nearest folder at or above it with ``pyproject.toml`` or ``.git``; None where there is none.
         patterns: of module names, as ``fnmatch`` reads them.
+        declared: whether the root is one that the spec says (``root: ..``): then nothing that is installed, and
+            nothing of Python itself, counts as below it.
         problem: why the project's ``pyproject.toml`` could not be used, or the empty string.
     """
 
@@ -37,15 +39,16 @@ class Trust:
     project: pathlib.Path | None = None
     patterns: tuple[str, ...] = ()
     problem: str = ""
+    declared: bool = False
     _modules: Modules | None = field(default=None, repr=False, compare=False)
 
     @classmethod
-    def for_root(cls, root: pathlib.Path, extra_patterns: Sequence[str] = ()) -> Trust:
+    def for_root(cls, root: pathlib.Path, extra_patterns: Sequence[str] = (), *, declared: bool = False) -> Trust:
         """The trust of a spec whose root is ``root``; a bad ``pyproject.toml`` is a ``problem``, never an exception."""
         real = pathlib.Path(os.path.realpath(root))
         project = _project(real)
         patterns, problem = _configured(project / "pyproject.toml") if project else ((), "")
-        return cls(real, project, (*extra_patterns, *patterns), problem, Modules(real))
+        return cls(real, project, (*extra_patterns, *patterns), problem, declared, Modules(real))
 
     def refuses(self, ref: ClassRef) -> str | None:
         """The reason why ``ref`` may not be imported, as a sentence; None where it may."""
@@ -61,7 +64,7 @@ class Trust:
         if not real.is_relative_to(self.root):
             how = "is" if os.path.isabs(file) or ".." in pathlib.PurePosixPath(file).parts else "leads by a symlink"
             return f"{file} {how} outside the spec's folder {self.root}, and only files below it are imported"
-        if _is_installed(real, self.root):
+        if _is_installed(real, self._home(self.root)):
             return f"{file} belongs to an installed package, not to the spec's own files"
         return None
 
@@ -76,7 +79,11 @@ class Trust:
 
     def _is_ours(self, place: pathlib.Path) -> bool:
         homes = [home for home in (self.root, self.project) if home is not None]
-        return any(place.is_relative_to(home) and not _is_installed(place, home) for home in homes)
+        return any(place.is_relative_to(home) and not _is_installed(place, self._home(home)) for home in homes)
+
+    def _home(self, folder: pathlib.Path) -> pathlib.Path:
+        """The folder up to which a path is looked at for signs of an installed package."""
+        return pathlib.Path(folder.anchor) if self.declared else folder
 
     def _where(self, module: str, found: Location | None) -> str:
         if found is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import sys
 
@@ -144,3 +145,16 @@ def test_nothing_is_imported_to_find_out(project: pathlib.Path) -> None:
     before = set(sys.modules)
     assert Trust.for_root(project / "specs").refuses(of_module("pkg.mod")) is None
     assert "pkg" not in set(sys.modules) - before
+
+
+def test_a_root_that_the_spec_says_opens_neither_python_nor_what_is_installed(tmp_path):
+    standard = pathlib.Path(os.__file__).parent
+    for root, ref in (
+        (standard, ClassRef("cgspec_user.subprocess", "Popen", "subprocess.py")),
+        (pathlib.Path("/"), ClassRef("cgspec_user.x", "Popen", f"{standard}/subprocess.py".lstrip("/"))),
+        (standard, ClassRef("subprocess", "Popen", None)),
+        (standard.parent, ClassRef("json", "JSONEncoder", None)),
+    ):
+        assert Trust.for_root(root, declared=True).refuses(ref) is not None
+    (tmp_path / "model.py").write_text("class Stage: ...\n")
+    assert Trust.for_root(tmp_path, declared=True).refuses(ClassRef("cgspec_user.model", "Stage", "model.py")) is None
