@@ -194,3 +194,28 @@ def test_around_takes_families_inputs_outputs_and_actors(name: str) -> None:
 def test_around_an_unknown_name_offers_the_nearest() -> None:
     with pytest.raises(UsageError, match=r"nothing in this graph is called fwd\.9\.9: did you mean fwd"):
         compose(one_f_one_b(), around="fwd.9.9")
+
+
+def test_a_large_graph_without_families_is_drawn_one_by_one() -> None:
+    sketch = Sketch("no families")
+    actor = sketch.actor("a")
+    for number in range(120):
+        sketch.task(f"t{number}", actor, returns=())
+    scene = compose(sketch.graph())
+    assert (len(scene.clusters[0].boxes), scene.remark) == (120, "")
+
+
+def test_png_shows_letters_where_there_are_no_fonts(tmp_path: Path) -> None:
+    (tmp_path / "fonts.conf").write_text(f"<fontconfig><dir>{tmp_path}</dir></fontconfig>")
+    code = (
+        "import sys; from graphs_by_hand import kinds; from cgspec.views.picture import render; "
+        "from cgspec.views.layout import has_fonts; assert not has_fonts(); "
+        "open(sys.argv[1], 'wb').write(render(kinds(), 'png'))"
+    )
+    here = Path(__file__).parent
+    environment = {"PYTHONPATH": f"{here}{os.pathsep}{here.parent}", "FONTCONFIG_FILE": str(tmp_path / "fonts.conf")}
+    subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "k.png")], env={**os.environ, **environment}, check=True, timeout=60
+    )
+    png = (tmp_path / "k.png").read_bytes()
+    assert png.startswith(b"\x89PNG") and len(png) > 4000

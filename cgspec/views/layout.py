@@ -9,6 +9,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 FINE_DPI = 192
@@ -43,7 +44,26 @@ def lay_out_png(text: str, *, engine: str = "dot") -> bytes:
     _, _, width, height = lay_out(text, "plain", engine=engine).split(maxsplit=4)[:4]
     wide, high = float(width) + 1, float(height) + 1
     dpi = min(FINE_DPI, MOST_SIDE / max(wide, high), math.sqrt(MOST_PIXELS / (wide * high)))
-    return lay_out(text, "png", engine=engine, dpi=dpi)
+    if has_fonts():
+        return lay_out(text, "png", engine=engine, dpi=dpi)
+    return lay_out(_plain_letters(text), "png:gd", engine=engine, dpi=min(dpi, FINE_DPI / 2))
+
+
+@cache
+def has_fonts() -> bool:
+    """Whether this machine has a font to draw with; a bare container often has none, and Pango then draws empty boxes.
+
+    PNGs are drawn with the letters that Graphviz brings for this case; SVGs need no font here; PDFs do.
+    """
+    sizes = lay_out('digraph { i [label="iiiiiiii"]; W [label="WWWWWWWW"]; }', "plain").decode().splitlines()[1:3]
+    narrow, wide = (float(line.split()[4]) for line in sizes)
+    return wide > narrow
+
+
+def _plain_letters(text: str) -> str:
+    """DOT text in ASCII, as the built-in letters know no other."""
+    plainer = text.replace("&#160;", " ").translate({0xA0: " ", 0xB7: "-", 0xD7: "x", 0x2026: "~"})
+    return plainer.encode("ascii", "replace").decode("ascii")
 
 
 @contextmanager

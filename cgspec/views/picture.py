@@ -120,13 +120,18 @@ def compose(
         scene = paint(graph, constants=constants)
         return scene if around is None else restrict(scene, around, hops)
 
-    if collapse:
-        return draw(draw_families)
-    if collapse is None and around is None and len(graph.tasks) > MOST_TASKS:
+    if collapse is not None:
+        return draw(draw_families if collapse else draw_instances)
+    if around is None and len(graph.tasks) > MOST_TASKS and has_families(graph):
         return remark_on(draw(draw_families), len(graph.tasks))
     scene = draw(draw_instances)
     tasks = sum(box.kind == "task" for box in scene.boxes)
-    return scene if collapse is False or tasks <= MOST_TASKS else remark_on(draw(draw_families), tasks)
+    return remark_on(draw(draw_families), tasks) if tasks > MOST_TASKS and has_families(graph) else scene
+
+
+def has_families(graph: Graph) -> bool:
+    """Whether drawing by families would draw fewer boxes."""
+    return len({task.family for task in graph.tasks}) < len(graph.tasks)
 
 
 def remark_on(scene: Scene, tasks: int) -> Scene:

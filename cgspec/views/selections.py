@@ -40,4 +40,8 @@ def _tell_axis(axis: str, places: Sequence[tuple[int, int | None]]) -> str:
         return ""
     if len(steps) == 1:
         return f"{axis}{steps.pop():+d}"
-    return f"{axis}={min(read)}" if len(read) == 1 else f"{axis}=*"
+    if len(read) == 1:
+        return f"{axis}={min(read)}"
+    size = max(read) + 1
+    around = {step % size for step in steps}
+    return f"{axis}+{around.pop()} mod {size}" if len(around) == 1 else f"{axis} varies"
