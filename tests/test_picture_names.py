@@ -148,9 +148,16 @@ def test_nasty_and_empty_names_can_be_rendered(form: str) -> None:
 
 
 def test_names_are_shown_as_they_are_and_whole_in_tooltips() -> None:
-    root = ET.fromstring(render(named('a "b" <c> & \\N &lt;'), "svg"))
-    texts = ["".join(element.itertext()) for element in root.iter("{http://www.w3.org/2000/svg}text")]
-    assert 'a "b" <c> & \\N &lt;' in texts
+    name = r'a "b" <c> & \N \G \n \\ &lt;'
+    for data, endings in (
+        (render(named(name), "svg"), ("", ".0", ".1", ".9")),
+        (schedule.render(named(name), "svg"), ("",)),
+    ):
+        texts = [
+            "".join(element.itertext()) for element in ET.fromstring(data).iter("{http://www.w3.org/2000/svg}text")
+        ]
+        assert {name + ending for ending in endings} <= set(texts)
+        assert [text for text in texts if 'a "b"' in text and name not in text and "…" not in text] == []
     long = "x" * 200
     titles = [
         element.text or "" for element in ET.fromstring(render(named(long), "svg")).iter() if "title" in element.tag

@@ -48,8 +48,9 @@ def quote_lines(lines: list[str]) -> str:
 
 
 def mark_up(text: str, most: int) -> str:
-    """Shortened text for an HTML-like label of Graphviz; never empty, which its grammar forbids in places."""
-    return html.escape(shorten(text, most), quote=True) or "&#160;"
+    """Shortened text for an HTML-like label of Graphviz, which expands ``\\N`` even there; never empty, as its grammar
+    wants something in places."""
+    return html.escape(shorten(text, most), quote=True).replace("\\", "\\\\") or "&#160;"
 
 
 def tell_all(name: str, note: str, facts: Facts, *, most: int = 400) -> list[str]:
