@@ -219,3 +219,24 @@ def test_png_shows_letters_where_there_are_no_fonts(tmp_path: Path) -> None:
     )
     png = (tmp_path / "k.png").read_bytes()
     assert png.startswith(b"\x89PNG") and len(png) > 4000
+
+
+@pytest.mark.parametrize("form", FORMATS.keys() - {"png", "pdf"})
+@pytest.mark.parametrize("collapse", [True, False])
+def test_secrets_are_not_in_pictures(form: str, collapse: bool) -> None:
+    sketch = Sketch("secrets")
+    consts = {"api_key": "sk-hush", "password": 731731, "key": 42}
+    task = sketch.task("t", sketch.actor("a"), consts=consts, reads={"x": sketch.input("token", value="ghp-hush")})
+    sketch.output("o", task)
+    text = render(sketch.graph(), form, constants=True, collapse=collapse).decode()
+    assert "hush" not in text and "731731" not in text and "42" in text
+
+
+def test_pictures_are_drawn_without_a_stderr() -> None:
+    code = "import os; os.close(2); from graphs_by_hand import kinds; from cgspec.views.picture import render; " + (
+        "print(len(render(kinds(), 'svg')))"
+    )
+    here = Path(__file__).parent
+    environment = {**os.environ, "PYTHONPATH": f"{here}{os.pathsep}{here.parent}"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True, timeout=60)
+    assert int(done.stdout) == len(render(kinds(), "svg"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cgspec.graph import Actor, Argument, Edge, Graph, Input, InputRef, Pack, Payload, Ref, Task, Transport
+from cgspec.redaction import HIDDEN, SECRET_WORDS, STRONG_WORDS, looks_secret
 from cgspec.views.palette import Carrier
 from cgspec.views.scene import Facts
 
@@ -45,8 +46,15 @@ def count_of(number: int, noun: str) -> str:
 
 
 def tell_constants(consts: Mapping[str, object]) -> tuple[str, ...]:
-    """One line for each constant: ``scale = 2``."""
-    return tuple(f"{name} = {value}" for name, value in consts.items())
+    """One line for each constant, ``scale = 2``; pictures are shown around, so secrets are not in them."""
+    return tuple(f"{name} = {tell_value(name, value)}" for name, value in consts.items())
+
+
+def tell_value(name: str, value: object) -> str:
+    """A value as short text, hidden where its name says that it is a secret."""
+    text = str(value)
+    words = SECRET_WORDS if text[:1] in "'\"" else STRONG_WORDS
+    return HIDDEN if text and looks_secret(name, words) else text
 
 
 def tell_actor(actor: Actor) -> str:
@@ -96,7 +104,7 @@ def task_facts(graph: Graph, number: int, place: int) -> Facts:
 
 def input_facts(item: Input) -> Facts:
     """What is told of one input."""
-    return drop_empty({"value": str(item.value), "in the spec": tell_path(item.path)})
+    return drop_empty({"value": tell_value(item.family, item.value), "in the spec": tell_path(item.path)})
 
 
 def tell_argument(graph: Graph, argument: Argument) -> str:

@@ -15,6 +15,7 @@ from cgspec.views.facts import (
     tell_carrier,
     tell_constants,
     tell_totals,
+    tell_value,
 )
 from cgspec.views.instances import Marks, family_hues, find_marks, joint_label, label_of, port_of
 from cgspec.views.palette import Carrier
@@ -116,7 +117,7 @@ class _Families:
         for family, numbers in self.inputs.items():
             members = [self.graph.inputs[number] for number in numbers]
             facts = merge_facts([input_facts(item) for item in members])
-            lines = (str(members[0].value),) if self.constants else ()
+            lines = (tell_value(family, members[0].value),) if self.constants else ()
             name = with_axes(family, (item.index for item in members))
             names = tuple(item.name for item in members)
             yield Box(self.input_ids[family], "input", name, "input", family, lines, members=names, facts=facts)

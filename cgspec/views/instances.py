@@ -19,6 +19,7 @@ from cgspec.views.facts import (
     tell_ref,
     tell_size,
     tell_totals,
+    tell_value,
 )
 from cgspec.views.palette import Carrier
 from cgspec.views.scene import WHOLE, Box, Cluster, Link, Port, Role, Scene
@@ -98,7 +99,7 @@ def _task(graph: Graph, number: int, place: int, marks: Marks, constants: bool) 
 
 def _inputs(graph: Graph, constants: bool) -> Iterator[Box]:
     for number, item in enumerate(graph.inputs):
-        lines = (str(item.value),) if constants else ()
+        lines = (tell_value(item.family, item.value),) if constants else ()
         yield Box(
             f"i{number}", "input", item.name, "input", item.family, lines, members=(item.name,), facts=input_facts(item)
         )

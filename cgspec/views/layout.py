@@ -81,13 +81,22 @@ def _no_clock() -> Iterator[None]:
 @contextmanager
 def _no_chatter() -> Iterator[None]:
     """Keeps what Graphviz, Pango and Fontconfig write to file descriptor 2 from the user's terminal."""
-    sys.stderr.flush()
-    saved = os.dup(2)
+    try:
+        saved = os.dup(2)
+    except OSError:  # this process has no stderr
+        yield
+        return
     with tempfile.TemporaryFile() as sink:
+        _flush_stderr()
         os.dup2(sink.fileno(), 2)
         try:
             yield
         finally:
-            sys.stderr.flush()
+            _flush_stderr()
             os.dup2(saved, 2)
             os.close(saved)
+
+
+def _flush_stderr() -> None:
+    if sys.stderr is not None and not sys.stderr.closed:
+        sys.stderr.flush()
