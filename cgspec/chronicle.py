@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -31,6 +32,7 @@ SAMPLES_HEAD = "phase,iteration,submitted_ns,latency_ns\n"
 TIMELINE_HEAD = "phase,iteration,task,start_ns,end_ns\n"
 TIMELINE_ROWS = 100_000
 """Rows of one phase that ``timeline.csv`` gets: its last iterations."""
+FAILED = "failed-inputs.json"
 CHUNK = 2**20
 
 
@@ -123,6 +125,7 @@ class Chronicle:
             phase.files = [self._relative(path) for path in passed.data.files]
             self._peaks(passed.data.peaks)
             self._timeline(passed)
+        self._failed(passed)
         for note in phase.notes:
             self._log(note)
         self._engine_notes(engine)
@@ -130,6 +133,15 @@ class Chronicle:
             self._measured(passed)
         self._log(f"phase {_label(passed)}: {phase.iterations} iterations")
         self._save()
+
+    def _failed(self, passed: Passed) -> None:
+        """Keeps the inputs of the first iteration that raised, of the whole run."""
+        failed, names = passed.failed, [given.name for given in self._job.graph.inputs]
+        if failed is None or (self._folder.path / FAILED).exists():
+            return
+        inputs = {name: plain(value) for name, value in zip(names, failed.inputs, strict=True)}
+        told = {"phase": passed.plan.phase.name, "iteration": failed.i, "inputs": self._redactor.data(inputs)}
+        self._folder.write(FAILED, json.dumps(told, indent=2, ensure_ascii=False) + "\n")
 
     def _measured(self, passed: Passed) -> None:
         record, graph = self.record, self._job.graph

@@ -18,6 +18,8 @@ Mode = Literal["at-once", "between", "never"]
 class Signals:
     """While entered, decides what the two signals do; elsewhere than on the main thread it does nothing.
 
+    A signal that was ignored before (``nohup``, a job in the background) stays ignored.
+
     Attributes:
         mode: ``at-once`` raises KeyboardInterrupt; ``between`` sets ``stop``, and raises when nobody looked at it for
             ``GRACE`` seconds or the signal comes again; ``never`` ignores them.
@@ -32,7 +34,8 @@ class Signals:
 
     def __enter__(self) -> Signals:
         if threading.current_thread() is threading.main_thread():
-            self._before = {number: signal.getsignal(number) for number in WATCHED}
+            before = {number: signal.getsignal(number) for number in WATCHED}
+            self._before = {number: handler for number, handler in before.items() if handler is not signal.SIG_IGN}
         self.arm()
         return self
 

@@ -106,6 +106,7 @@ class Passed:
         seconds: under way, by the driver's clock, copying included.
         first, last: the first and the last iteration that gave outputs.
         data: what the engine recorded, where it could still say it.
+        failed: the iteration that raised first, with its inputs.
         error: why the pass ended early; with ``keep_going`` the first error of those that it went on after.
         ended: whether ``error`` ended it.
         interrupted: whether a signal ended it.
@@ -118,6 +119,7 @@ class Passed:
     seconds: float = 0.0
     first: Kept | None = None
     last: Kept | None = None
+    failed: Kept | None = None
     data: PhaseData | None = None
     error: RunError | None = None
     ended: bool = False
@@ -167,7 +169,7 @@ class Pass:
             self.signals.heard()
             self.passed.data = self.engine.end()
         except RunError as error:
-            self.passed.error, self.passed.ended = self.passed.error or self._in_our_words(error), True
+            self._broke(self._in_our_words(error))
         except KeyboardInterrupt:
             self.passed.interrupted = True
         finally:
@@ -237,7 +239,7 @@ class Pass:
         inputs = self._pending.popleft()
         self.passed.done.append(fetched.at_ns)
         if fetched.error is not None:
-            self._raised(number, self._in_our_words(fetched.error))
+            self._raised(number, inputs, self._in_our_words(fetched.error))
             return
         outputs = assemble(self.graph, fetched.values)
         if self.feed.remembers:
@@ -252,13 +254,23 @@ class Pass:
             self._held.append(kept)
             self._held_bytes += _bytes(fetched.values)
 
-    def _raised(self, number: int, error: RunError) -> None:
+    def _raised(self, number: int, inputs: Sequence[object], error: RunError) -> None:
         self.passed.raised.add(number)
         self.passed.error = self.passed.error or error
+        self.passed.failed = self.passed.failed or Kept(self.plan.first + number, inputs, [])
         if not self.plan.keep_going:
             self._over = self.passed.ended = True
         if self.feed.remembers:
             self.feed.remember(self.plan.first + number, None)
+
+    def _broke(self, error: RunError) -> None:
+        """The graph cannot go on: the oldest iteration under way is to blame, unless the error knows better."""
+        self.passed.error, self.passed.ended = self.passed.error or error, True
+        oldest, told = len(self.passed.done), error.failure.iteration
+        place = 0 if told is None else told - self.plan.first - oldest
+        if 0 <= place < len(self._pending):
+            number = self.plan.first + oldest + place
+            self.passed.failed = self.passed.failed or Kept(number, self._pending[place], [])
 
     def _in_our_words(self, error: RunError) -> RunError:
         """The error with this phase's name, and the number that the iteration has in it."""

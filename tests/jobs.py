@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import yaml
 
 from cgspec.graph import Actor, Argument, ClassRef, Graph, Input, InputRef, Pack, Ref, Task, TaskRef
 from cgspec.parsing import ValueReader
-from cgspec.run import Job
+from cgspec.run import Job, Result
 from cgspec.spec import Spec
 from cgspec.values import FunctionRef, Value
 
@@ -180,3 +181,9 @@ def job(graph: Graph, root: Path, *, resolved: dict[str, Any] | None = None, **s
         locate=lambda path: ("small.yaml", {"tasks": 20, "expect": 30, "inputs": 10}.get(str(path[0]), 1)),
         out=root / "runs",
     )
+
+
+def samples(result: Result) -> list[dict[str, str]]:
+    """The rows of ``samples.csv``."""
+    with (result.run_dir / "samples.csv").open() as file:
+        return list(csv.DictReader(file))
