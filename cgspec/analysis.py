@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 CONFIDENCE = 0.95
 """The confidence level of every interval."""
@@ -77,6 +78,7 @@ def percentile_interval(ordered: Sequence[float], share: float) -> tuple[float, 
     return ordered[lower - 1], ordered[upper - 1]
 
 
+@lru_cache(maxsize=1024)
 def _binomial_rank(count: int, share: float, tail: float) -> int:
     """The largest l with P(Binomial(count, share) < l) <= tail, summed exactly; 0 where even l = 1 is too much."""
     spread = 10 * math.sqrt(count * share * (1 - share)) + 10

@@ -72,7 +72,7 @@ class _Look:
             return Outcome(False, f"an item {self.item!r}", missing)
         except CannotMake as error:
             return Outcome(False, f"a value that cannot be made: {error}", short(value))
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             return Outcome(False, "a value that can be looked at", f"{short(value)}: {describe(error)[0]}")
 
     def summed_up(self) -> Verdict:

@@ -122,7 +122,7 @@ def _made(given: Input, scope: Scope) -> Any:
     except usercode.CannotLoad as error:
         message = f"the input {given.name} cannot be made: {error}"
         raise TaskRaised(_failure("import", given, scope, message, error.trace)) from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         what, trace = usercode.describe(error)
         message = f"making the input {given.name}{_when(scope)} raised {what}"
         raise TaskRaised(_failure("raised", given, scope, message, trace)) from None

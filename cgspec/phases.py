@@ -76,7 +76,7 @@ class Plan:
         phase: what the engine is told.
         inflight: iterations that are under way at once, at most.
         first: the number ``i`` of the first iteration.
-        duration: seconds after which nothing more is submitted.
+        duration: seconds after which nothing more is submitted; one iteration always is.
         keep_going: whether the pass goes on when a task raised.
     """
 
@@ -228,8 +228,8 @@ class Pass:
 
     def _ends(self) -> bool:
         """Whether nothing more is submitted, in this pass or in this block."""
-        if self.signals.stop or (self._deadline is not None and time.monotonic_ns() >= self._deadline):
-            self._over = True
+        late = self._deadline is not None and self._sent > 0 and time.monotonic_ns() >= self._deadline
+        self._over = self._over or late or self.signals.stop is not None
         return self._over or self._held_bytes > HELD_BYTES
 
     def _take(self) -> None:

@@ -51,6 +51,10 @@ def batch(n):
 
 def broken(n):
     raise RuntimeError("no data")
+
+
+def leave(n):
+    raise SystemExit(3)
 """
 
 

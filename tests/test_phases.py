@@ -127,8 +127,8 @@ def test_each_profiler_has_a_phase_and_a_folder_of_its_own(tmp_path: Path, monke
     _, first, second = engines[0].phases
     assert (first.iterations, first.actors, first.profile and first.profile.kind) == (12, (1, 2), "torch")
     assert (second.iterations, second.actors) == (4, None)
-    assert result.record.phases[1].files == ["trace/only.pt.trace.json.gz"]
-    assert result.record.phases[2].files == ["trace-2/only.pt.trace.json.gz"]
+    assert "trace/only.pt.trace.json.gz" in result.record.phases[1].files
+    assert "trace-2/only.pt.trace.json.gz" in result.record.phases[2].files
     assert [phase.profiled for phase in result.record.phases] == [None, "torch", "torch"]
     assert "perfetto" in text(result.record)
 

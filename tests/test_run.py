@@ -186,6 +186,26 @@ def test_duration_ends_the_measure_phase_only(tmp_path: Path) -> None:
     assert 5 <= measure.iterations <= 12 and measure.asked == 10_000
 
 
+def test_one_iteration_is_run_however_short_the_duration(tmp_path: Path) -> None:
+    settings = {"iterations": 10**9, "warmup": 0, "duration": "1ns", "inflight": 4}
+    result = run(job(one("echo", 1), tmp_path, run=settings))
+    assert (result.status, result.last) == ("passed", 1)
+
+
+def test_more_under_way_than_there_are_iterations(tmp_path: Path) -> None:
+    settings = {"iterations": 2, "warmup": 1, "inflight": 64}
+    assert run(job(one("echo", {"$expr": "i"}), tmp_path, run=settings)).last == 1
+
+
+def test_a_users_function_that_exits_counts_as_one_that_raised(tmp_path: Path) -> None:
+    result = run(job(one("echo", {"$call": "actors.py:leave", "args": {"n": 1}}), tmp_path))
+    assert (result.status, result.exit_code) == ("task-raised", 4)
+    assert result.record.failure is not None and "raised SystemExit: 3" in result.record.failure.message
+    said = {"$call": "actors.py:leave", "args": {"n": {"$expr": "i"}}}
+    judged = run(job(one("echo", 1), tmp_path, expect=[{"output": "work", "equals": said}]))
+    assert (judged.status, judged.record.expect[0].failed) == ("expectation-failed", 100)
+
+
 def test_setup_calls_happen_once_or_before_every_phase(tmp_path: Path) -> None:
     made = one("add", 1)
     once = [{"call": "only.reset", "with": {"total": 100}}]
