@@ -71,6 +71,7 @@ class Schedule:
     def label(self, task: Task) -> str:
         """The task's place on its own axes, which in a pipeline is the microbatch; else its family."""
         axes = {axis for axis, _ in self.graph.actors[task.actor].index}
+        axes |= {"member"} if task.collective is not None else set()  # says which actor, not which microbatch
         own = [str(place) for axis, place in task.index if axis not in axes]
         return ".".join(own) or task.family or "-"
 
