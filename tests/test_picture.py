@@ -106,7 +106,7 @@ def test_huge_png_is_bounded() -> None:
         sketch.task(f"t{number}", actor, returns=(), reads={"x": sketch.input(f"x{number}")})
     png = render(sketch.graph(), "png")
     width, height = struct.unpack(">II", png[16:24])
-    assert max(width, height) <= 16_100 and width * height <= 25_000_000
+    assert max(width, height) <= 16_100 and width * height <= 17_000_000
 
 
 def test_pdf_is_a_pdf() -> None:

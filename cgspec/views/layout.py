@@ -15,7 +15,7 @@ from typing import Any
 FINE_DPI = 192
 """Twice the resolution of a screen; large pictures get as much as ``MOST_PIXELS`` and ``MOST_SIDE`` allow."""
 
-MOST_PIXELS = 24_000_000
+MOST_PIXELS = 16_000_000
 MOST_SIDE = 16_000
 
 _ONE_AT_A_TIME = threading.Lock()
