@@ -10,14 +10,14 @@ from typing import Any
 
 from cgspec import classes, loading, sweeping
 from cgspec.classes import BadReference, ClassRef
-from cgspec.diagnostics import Finding, Path, Place
+from cgspec.diagnostics import Finding, Path, Place, nearest
 from cgspec.expand import expand
 from cgspec.families import catalogue
 from cgspec.graph import Graph
 from cgspec.layers import Merged, Sources
 from cgspec.parsing import ValueReader
 from cgspec.readings import Readings, read_values
-from cgspec.rules import RULES, Context
+from cgspec.rules import RULES, WHY_UNTRUSTED, Context
 from cgspec.signatures.reader import SourceReader
 from cgspec.source import Unreadable
 from cgspec.spec import Spec
@@ -118,7 +118,9 @@ def _read(file: pathlib.Path, shown: str) -> bytes:
         return file.read_bytes()
     except (OSError, ValueError) as error:
         reason = "there is no such file" if isinstance(error, FileNotFoundError) else _reason(error)
-        finding = Finding("no-file", f"{shown} cannot be read: {reason}", place=Place(shown, 0, 0, 0, ""))
+        near = nearest(file.name, loading.yaml_files(file.parent))
+        fix = f"did you mean {os.path.join(os.path.dirname(shown), near)}?" if near else ""
+        finding = Finding("no-file", f"{shown} cannot be read: {reason}", place=Place(shown, 0, 0, 0, ""), fix=fix)
         raise Unreadable(finding) from None
 
 
@@ -149,7 +151,7 @@ class _Checker:
         findings = [*self.merged.findings, *validated.findings]
         graph = None
         if validated.spec is not None:
-            graph, more = self._judge(validated, sound=not _has_error(findings))
+            graph, more = self._judge(validated, sound=not any(map(_shapes_graph, findings)))
             findings += more
         return self._checked(validated, graph, findings)
 
@@ -169,7 +171,8 @@ class _Checker:
             try:
                 self.refs[text, path] = classes.parse(text, noun)
             except BadReference as error:
-                self.class_findings.append(Finding(error.code, str(error), path, fix=error.fix))
+                why = WHY_UNTRUSTED if error.code == "untrusted-class" else ""
+                self.class_findings.append(Finding(error.code, str(error), path, why=why, fix=error.fix))
                 self.refs[text, path] = ClassRef("", text, None)
         return self.refs[text, path]
 
@@ -178,6 +181,7 @@ class _Checker:
         values = validated.reader
         before = len(values.findings)
         families = catalogue(validated)
+        families.lost.extend(self.merged.dropped)
         wiring = wire(families, values)
         for name, actor in families.actors.items():
             self.class_ref(actor.spec.class_, ("actors", name, "class"))
@@ -188,11 +192,9 @@ class _Checker:
         context = self._context(validated, wiring, readings)
         found = [finding for rule in RULES if rule.needs == "families" for finding in rule.find(context)]
         early = [*families.findings, *values.findings[before:], *self.class_findings]
-        if graph is not None and not _has_error([*early, *found]):
+        if graph is not None:
             whole = replace(context, graph=graph)
             found += [finding for rule in RULES if rule.needs == "graph" for finding in rule.find(whole)]
-        else:
-            graph = None
         return graph, [*early, *found]
 
     def _context(self, validated: Validated, wiring: Wiring, readings: Readings) -> Context:
@@ -201,8 +203,22 @@ class _Checker:
         assert validated.spec is not None
         calls = tuple(self.calls)
         return Context(
-            validated.spec, wiring.catalogue, wiring, SourceReader(root), trust, readings, calls, rehearse=self.rehearse
+            spec=validated.spec,
+            catalogue=wiring.catalogue,
+            wiring=wiring,
+            classes=SourceReader(root),
+            trust=trust,
+            readings=readings,
+            calls=calls,
+            data=self.merged.data,
+            folder=self._folder(),
+            rehearse=self.rehearse,
         )
+
+    def _folder(self) -> str:
+        """The root, as the user would name it."""
+        relative = os.path.relpath(self.merged.root, os.path.abspath(self.file.parent))
+        return os.path.normpath(os.path.join(os.path.dirname(self.shown), relative))
 
     def _name(self, spec: Spec | None) -> str:
         return (spec.name if spec is not None else None) or self.file.stem
@@ -212,8 +228,8 @@ class _Checker:
         return Checked(
             file=self.shown,
             name=self._name(validated.spec),
-            spec=validated.spec if not any(f.severity == "error" for f in placed) else None,
-            graph=graph,
+            spec=validated.spec if not _has_error(placed) else None,
+            graph=graph if not _has_error(placed) else None,
             findings=placed,
             root=self.merged.root,
             text=self.merged.text,
@@ -222,6 +238,15 @@ class _Checker:
             values=validated.reader,
             files=tuple(self.merged.files),
         )
+
+
+def _shapes_graph(finding: Finding) -> bool:
+    """Whether a fault may change which members, edges and orders there are, so that none can be made."""
+    return finding.severity == "error" and finding.path[:1] not in [(section,) for section in _ASIDE]
+
+
+_ASIDE = ("name", "engine", "cluster", "setup", "run", "profile", "metrics", "expect", "variants", "sweep")
+"""Sections that do not shape the graph."""
 
 
 def _has_error(findings: Iterable[Finding]) -> bool:

@@ -26,6 +26,7 @@ from cgspec.graph import (
     TaskRef,
     Transport,
 )
+from cgspec.groups import Group as GroupWiring
 from cgspec.order import Vertex
 from cgspec.places import Place, member_name, names_at, offset_of, place_of, places
 from cgspec.readings import Readings
@@ -33,7 +34,6 @@ from cgspec.references import At
 from cgspec.resolvers import Resolve, Resolver
 from cgspec.spec import PayloadSpec, TransportSpec
 from cgspec.values import DTYPES, CannotMake, Literal, Value
-from cgspec.wiring import Group as GroupWiring
 from cgspec.wiring import Wire, Wiring, edge_count
 
 MAX_MEMBERS = 50_000

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from cgspec.diagnostics import Finding, Path, suggest
+from cgspec.diagnostics import Finding, Path, Related, nearest, suggest
+from cgspec.parsing import LOST
 from cgspec.spec import ActorSpec, Spec, TaskSpec
 from cgspec.validation import Validated
 
@@ -83,20 +84,25 @@ def size_of(axes: Mapping[str, int]) -> int:
 
 @dataclass
 class Catalogue:
-    """The families of a spec that can be spoken of, and the names of those that are faulty."""
+    """The families of a spec that can be spoken of, the names of those that are faulty, and what these may read."""
 
     spec: Spec
     actors: dict[str, ActorFamily] = field(default_factory=dict)
     inputs: dict[str, InputFamily] = field(default_factory=dict)
     faulty: set[tuple[str, Any]] = field(default_factory=set)
     incomplete: set[tuple[str, Any]] = field(default_factory=set)
+    lost: list[Any] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
 
     def report(self, code: str, message: str, path: Path, **more: Any) -> None:
         self.findings.append(Finding(code, message, path, **more))
 
     def is_faulty(self, section: str, name: str) -> bool:
-        return (section, name) in self.faulty
+        return (section, name) in self.faulty or self.is_lost(section)
+
+    def is_lost(self, section: str) -> bool:
+        """Whether a section is there and could not be read, so that it may hold any name."""
+        return (section, "*") in self.faulty
 
     def target(self, call: str, path: Path, entry: tuple[str, Any] | None = None) -> Target | None:
         """What ``call`` names, or None and a finding (none where the actor itself is faulty)."""
@@ -108,8 +114,8 @@ class Catalogue:
                 self._report_unknown_actor(call, name, path)
             return None
         if not method.isidentifier():
-            fix = f"write {name}.method"
-            self.report("bad-call", f"{call} names no method: it is actor[.selectors].method", path, fix=fix)
+            fix = f"write {name}.METHOD"
+            self.report("bad-call", f"{call} names no method: a call is actor[.selectors].method", path, fix=fix)
             return None
         picked = self._pick(call, actor, selectors, path)
         if picked is None:
@@ -119,27 +125,57 @@ class Catalogue:
 
     def _report_unknown_actor(self, call: str, name: str, path: Path) -> None:
         offer = suggest(name, self.actors, noun="actors")
-        self.report("unknown-actor", f"there is no actor {name or call!r}; {offer}", path, span=(0, len(name)))
+        self.report("unknown-actor", f"there is no actor {name or repr(call)}; {offer}", path, span=(0, len(name)))
 
     def _pick(self, call: str, actor: ActorFamily, selectors: list[str], path: Path) -> dict[str, int] | None:
+        spans = selector_spans(selectors, len(actor.name) + 1)
+        where: dict[str, Any] = {"related": axes_made(actor)}
         if len(selectors) > len(actor.axes):
-            shown = ", ".join(actor.axes) or "none"
-            message = f"{call} has {len(selectors)} selectors, and the axes of {actor.name} are {shown}"
-            self.report("wrong-selectors", message, path)
+            span = (spans[len(actor.axes)][0], spans[-1][1])
+            self.report("wrong-selectors", too_many(call, actor.name, selectors, actor.axes), path, span=span, **where)
             return None
         picked: dict[str, int] = {}
-        for text, (axis, size) in zip(selectors, actor.axes.items(), strict=False):
+        for text, span, (axis, size) in zip(selectors, spans, actor.axes.items(), strict=False):
             if text == "*":
                 continue
             index = whole(text)
             if index is None:
-                self.report("wrong-selectors", f"{text!r} in {call} is no selector: a whole number or *", path)
+                message = f"{text!r} in {call} is no selector: a whole number or *"
+                self.report("wrong-selectors", message, path, span=span, **where)
                 return None
             if not -size <= index < size:
-                self.report("index-out-of-range", range_message(call, axis, size, index), path)
+                self.report("index-out-of-range", range_message(call, axis, size, index), path, span=span, **where)
                 return None
             picked[axis] = index % size
         return picked
+
+
+def selector_spans(parts: list[str], start: int) -> list[tuple[int, int]]:
+    """Where dotted words stand in a text, the first at ``start``."""
+    spans = []
+    for part in parts:
+        spans.append((start, start + len(part)))
+        start += len(part) + 1
+    return spans
+
+
+def too_many(text: str, owner: str, selectors: list[str], axes: Mapping[str, int]) -> str:
+    """That a text has more selectors than there are axes."""
+    count = f"{len(selectors)} selector{'' if len(selectors) == 1 else 's'}"
+    has = f"{'the axis' if len(axes) == 1 else 'the axes'} {', '.join(axes)}" if axes else "no axes"
+    return f"{text} has {count}, and {owner} has {has}"
+
+
+def axes_made(family: ActorFamily | InputFamily | TaskFamily, axis: str | None = None) -> tuple[Related, ...]:
+    """The place where the axes of a family (or one of them) are written."""
+    if isinstance(family, TaskFamily):
+        if axis in family.spec.axes or (family.spec.axes and family.target is None):
+            return (Related(f"the axes of {family.name}", ("tasks", family.name, "axes")),)
+        return axes_made(family.target.actor, axis) if family.target is not None else ()
+    if not family.axes:
+        return ()
+    section, name = ("inputs" if isinstance(family, InputFamily) else "actors"), family.name
+    return (Related(f"the axes of {name}", (section, name, "axes")),)
 
 
 def whole(text: str) -> int | None:
@@ -157,7 +193,7 @@ def catalogue(validated: Validated) -> Catalogue:
     """The actors and inputs of a validated spec."""
     assert validated.spec is not None
     spec = validated.spec
-    result = Catalogue(spec, faulty=set(validated.faulty), incomplete=set(validated.incomplete))
+    result = Catalogue(spec, faulty=set(validated.faulty), incomplete=set(validated.incomplete), lost=[*validated.lost])
     for name, actor in spec.actors.items():
         result.actors[name] = ActorFamily(name, actor.axes, actor)
     for family in _inputs(result, validated):
@@ -177,9 +213,13 @@ def _inputs(result: Catalogue, validated: Validated) -> Iterator[InputFamily]:
                 result.report("unknown-key", f"$each takes no {key}; {offer}", (*path, key), on="key")
         axes = validated.reader.constant(raw.get("axes"), (*path, "axes"))
         if not _are_axes(axes):
-            message = f"$each needs axes: a map of axis names to sizes, e.g. axes: {{mb: 4}} ({name} has {axes!r})"
-            result.report("missing-key" if axes is None else "wrong-type", message[:200], path)
             result.faulty.add(("inputs", name))
+            fix = "write e.g. axes: {mb: 4}: names of axes and their sizes"
+            if "axes" not in raw and nearest("axes", map(str, raw)) is None:
+                result.report("missing-key", f"$each of {name} needs axes", path, fix=fix)
+            elif "axes" in raw and axes is not LOST:
+                message = f"axes of {name} is a map of names to whole numbers, at least 1"
+                result.report("wrong-type", message, (*path, "axes"), fix=fix)
             continue
         yield InputFamily(name, axes, raw["$each"], (*path, "$each"))
 

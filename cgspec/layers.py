@@ -94,6 +94,7 @@ class Merged:
         root: the folder that class files are relative to.
         text: the main file as written.
         files: every file that took part, the main one first.
+        dropped: the values of duplicate keys, which are not in the data.
     """
 
     data: dict[str, Any]
@@ -102,3 +103,4 @@ class Merged:
     root: pathlib.Path
     text: str
     files: list[pathlib.Path]
+    dropped: list[Any] = field(default_factory=list)

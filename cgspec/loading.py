@@ -70,7 +70,7 @@ class Loader:
         try:
             raw = target.read_bytes()
         except (OSError, ValueError) as error:
-            near = suggest(target.name, _yaml_files(target.parent), noun="YAML files there")
+            near = suggest(target.name, yaml_files(target.parent), noun="YAML files there")
             reason = "there is no such file" if isinstance(error, FileNotFoundError) else _reason(error)
             fix = "an include is relative to the file that says it"
             self._report("include", f"{entry} cannot be included: {reason}; {near}", document, where, fix)
@@ -111,7 +111,8 @@ def _reason(error: Exception) -> str:
     return (getattr(error, "strerror", None) or str(error)).lower()
 
 
-def _yaml_files(folder: pathlib.Path) -> list[str]:
+def yaml_files(folder: pathlib.Path) -> list[str]:
+    """The names of the YAML files in a folder."""
     try:
         return sorted(item.name for item in folder.iterdir() if item.suffix in (".yaml", ".yml"))
     except (OSError, ValueError):

@@ -65,13 +65,18 @@ def parse_override(text: str) -> tuple[Path, Any]:
     if not equals or not key.strip():
         fix = "write e.g. run.iterations=3"
         raise Unreadable(Finding("bad-override", f"{text} is no override: it needs key=value", place=place, fix=fix))
+    value = Place(COMMAND_LINE, 1, len(key) + 2, max(len(text), len(key) + 2) + 1, text)
     try:
         document = source.read(raw, COMMAND_LINE)
     except Unreadable as error:
-        message = f"the value of {key} is no YAML: {error.finding.message}"
-        raise Unreadable(Finding("bad-override", message, place=place)) from None
+        said = error.finding.message.removeprefix("this is not YAML: ")
+        fix = error.finding.fix or f"write the value as in the file, e.g. {key}=3"
+        raise Unreadable(
+            Finding("bad-override", f"the value of {key} is no YAML: {said}", place=value, fix=fix)
+        ) from None
     if document.findings:
-        raise Unreadable(Finding("bad-override", document.findings[0].message, place=place))
+        first = document.findings[0]
+        raise Unreadable(Finding("bad-override", first.message, place=value, fix=first.fix))
     return split_path(key.strip()), document.data
 
 

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cgspec.diagnostics import Finding, Path
+from cgspec.diagnostics import Finding, Path, Related
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,10 @@ def mixed_slots(vertices: Sequence[Vertex], orders: Sequence[Sequence[int]], nam
             message = f"{name} runs {slotted.name} with a slot and {bare.name} without one"
             why = "an actor's order is given by slots, or by the file, not by both"
             fix = f"give {bare.path[1]} a slot too, or none to {slotted.path[1]}"
-            findings[slotted.path, bare.path] = Finding("mixed-slots", message, bare.path, on="key", why=why, fix=fix)
+            related = (Related("its slot is here", (*slotted.path, "slot")),)
+            findings[slotted.path, bare.path] = Finding(
+                "mixed-slots", message, bare.path, on="key", why=why, fix=fix, related=related
+            )
     return list(findings.values())
 
 
@@ -102,7 +105,11 @@ class Ordering:
         return bound if done == len(heads) else self._cycle({n for n in heads if waiting[n]})
 
     def _cycle(self, stuck: set[int]) -> Cycle:
-        """A shortest cycle through the first task of the file that lies on one."""
+        """A group that holds an actor twice, or a shortest cycle through the first task of the file on one."""
+        for head in sorted(stuck, key=lambda n: self.first[n]):
+            own = next((step for step in self.after[head] if self.head[step[1]] == head), None)
+            if own is not None:
+                return Cycle(((own[0], own[2]),))
         while True:  # what is only behind a cycle, never on one, is taken away
             leading = {self.head[later] for n in stuck for _, later, _ in self.after[n] if self.head[later] in stuck}
             kept = {n for n in stuck if n in leading and any(self.head[t] in stuck for _, t, _ in self.after[n])}
@@ -143,13 +150,16 @@ class Ordering:
 
 def explain_cycle(cycle: Cycle, vertices: Sequence[Vertex], actors: Sequence[str]) -> Finding:
     """The finding for a cycle: which steps are data and which are order, and a slot where one would do."""
+    first = vertices[cycle.steps[0][0]]
+    if len(cycle.steps) == 1 and cycle.steps[0][1] == "order":
+        return _twice_in_group(first, actors[first.actor])
     names = [vertices[number].name for number, _ in cycle.steps]
     chain = "".join(f"{name} -{kind}-> " for name, (_, kind) in zip(names, cycle.steps, strict=True)) + names[0]
     order_steps = [n for n, (_, kind) in enumerate(cycle.steps) if kind == "order"]
-    path = vertices[cycle.steps[0][0]].path
+    others = dict.fromkeys(vertices[number].path for number, _ in cycle.steps if vertices[number].path != first.path)
+    related = tuple(Related(f"{path[1]} is here", path, "key") for path in others)
     if not order_steps:
-        why = "each of them waits for the one before, so none can begin"
-        return Finding("cycle", f"tasks read each other in a circle: {chain}", path, on="key", why=why)
+        return _data_cycle(first, chain, related)
     at = order_steps[0]
     earlier = vertices[cycle.steps[at][0]]
     later = vertices[cycle.steps[(at + 1) % len(cycle.steps)][0]]
@@ -157,9 +167,31 @@ def explain_cycle(cycle: Cycle, vertices: Sequence[Vertex], actors: Sequence[str
         f"data steps say who reads whom; order steps say what an actor runs first: "
         f"{actors[earlier.actor]} runs {earlier.name} before {later.name}"
     )
-    fix = f"let {later.name} come first: write {later.path[1]} above {earlier.path[1]}, or give both a slot"
+    fix = _order_fix(earlier, later)
+    return Finding("cycle", f"the graph would block: {chain}", first.path, on="key", why=why, fix=fix, related=related)
+
+
+def _order_fix(earlier: Vertex, later: Vertex) -> str:
     if earlier.path == later.path:
-        fix = f"give {earlier.path[1]} a slot that puts {later.name} before {earlier.name}"
-    elif earlier.slot is not None:
-        fix = f"give {later.path[1]} a smaller slot than {earlier.path[1]}"
-    return Finding("cycle", f"the graph would block: {chain}", earlier.path, on="key", why=why, fix=fix)
+        return f"give {earlier.path[1]} a slot that puts {later.name} before {earlier.name}"
+    if earlier.slot is not None:
+        return f"give {later.path[1]} a smaller slot than {earlier.path[1]}"
+    return f"let {later.name} come first: write {later.path[1]} above {earlier.path[1]}, or give both a slot"
+
+
+def _data_cycle(first: Vertex, chain: str, related: tuple[Related, ...]) -> Finding:
+    why = "each of them waits for the one before, so none can begin"
+    fix = "a result of an earlier iteration is an input: {$feedback: OUTPUT, first: ..}"
+    if not related:
+        message, why = f"{first.name} reads itself: {chain}", "it would wait for its own result"
+        fix += "; that of a neighbour is {$prev: ..} or {$at: ..}"
+    else:
+        message = f"tasks read each other in a circle: {chain}"
+    return Finding("cycle", message, first.path, on="key", why=why, fix=fix, related=related)
+
+
+def _twice_in_group(vertex: Vertex, actor: str) -> Finding:
+    message = f"{vertex.path[1]} has {actor} in one group more than once"
+    why = "a member of a group is a process, so an actor can be in it once"
+    fix = "group over an axis of the actor, not of the task"
+    return Finding("same-actor", message, vertex.path, on="key", why=why, fix=fix)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 from typing import Literal as Choice
 
@@ -20,11 +21,35 @@ KEYS = (*MAKERS, *SPECIAL, "$each")
 """Every ``$key`` that a map may have as a value."""
 
 
+@dataclass(frozen=True, slots=True)
+class Lost(Value):
+    """What could not be read: nothing more is said of what it is part of."""
+
+    uses: frozenset[str] = frozenset({"lost"})
+
+    def make(self, scope: values.Scope) -> Any:
+        raise CannotMake("this value could not be read")
+
+
+LOST = Lost()
+
+_SHORT_DTYPES = {"fp": "float", "f": "float", "bf": "bfloat", "i": "int", "u": "uint", "fp8": "float8_e4m3fn"}
+
+
+def offer_dtype(name: str) -> str:
+    """A sentence that offers the dtype that was most likely meant (``fp16``: ``float16``)."""
+    letters = name.rstrip("0123456789")
+    long = _SHORT_DTYPES.get(name, _SHORT_DTYPES.get(letters, "") + name[len(letters) :])
+    return f"did you mean {long}?" if long in DTYPES else suggest(name, DTYPES, noun="dtypes")
+
+
 class ValueReader:
     """Parses values in the light of the spec's vars.
 
     Attributes:
         variables: the vars, already parsed.
+        later: names of vars that are known, but not yet read; None where nothing is known of the vars.
+        faulty: names of vars that could not be read.
         function: turns the text of ``$call`` and the path where it stands into a reference, or raises CannotMake.
         findings: what was wrong so far.
     """
@@ -32,10 +57,12 @@ class ValueReader:
     def __init__(self, variables: Mapping[str, Value], function: Callable[[str, Path], FunctionRef]) -> None:
         self.variables = dict(variables)
         self.function = function
+        self.later: tuple[str, ...] | None = ()
+        self.faulty: set[str] = set()
         self.findings: list[Finding] = []
 
     def read(self, data: Any, path: Path) -> Value:
-        """The value that ``data`` says; a faulty part becomes None and a finding."""
+        """The value that ``data`` says; a faulty part is lost, and a finding."""
         if isinstance(data, str):
             return self._text(data, path) if "$" in data else Literal(data)
         if isinstance(data, list):
@@ -49,13 +76,15 @@ class ValueReader:
         return Literal(data)
 
     def constant(self, data: Any, path: Path) -> Any:
-        """Plain data for a place that allows nothing else, with vars filled in."""
+        """Plain data for a place that allows nothing else, with vars filled in; ``LOST`` where it is none."""
         value = self.read(data, path)
         if isinstance(value, Literal):
             return value.data
-        shown = ", ".join(sorted(value.uses)) or "a value"
-        self.report("not-constant", f"a constant is needed here, and this uses {shown}", path)
-        return None
+        if "lost" not in value.uses:
+            shown = ", ".join(sorted(value.uses)) or "a value"
+            fix = "write it out, or use a var; what changes from iteration to iteration is an input"
+            self.report("not-constant", f"a constant is needed here, and this uses {shown}", path, fix=fix)
+        return LOST
 
     def report(
         self,
@@ -74,7 +103,7 @@ class ValueReader:
             return read()
         except CannotMake as error:
             self.report("bad-value", str(error), path)
-            return Literal(None)
+            return LOST
 
     def _text(self, text: str, path: Path) -> Value:
         if text[0] == "$" and text[1:2] not in ("$", "{"):
@@ -104,10 +133,24 @@ class ValueReader:
             return values.Device()
         if name == "i" or name.startswith(("index.", "size.")):
             return values.join_expr(expressions.parse(name), {})
+        if self._is_known_fault(name, path, span):
+            return LOST
         offer = suggest(name, self.variables, noun="vars")
         fix = "" if NAME.match(name) else "write $$ for a dollar sign"
         self.report("unknown-var", f"there is no var {name}; {offer}", path, span=span, fix=fix)
-        return Literal(None)
+        return LOST
+
+    def _is_known_fault(self, name: str, path: Path, span: tuple[int, int]) -> bool:
+        """Whether a name is that of a var which cannot be used here; says so where that is not said already."""
+        if self.later is None or name in self.faulty:
+            return True
+        if name in self.later:
+            message = f"{name} is a var that is read after this one"
+            fix = f"write {name} above {path[1]}: a var may use the vars above it"
+            if name == path[1]:
+                message, fix = f"the var {name} uses itself", "write its value"
+            self.report("unknown-var", message, path, span=span, fix=fix)
+        return name in self.later
 
     def _marked(self, key: str, data: dict[Any, Any], path: Path) -> Value:
         if key == "$expr":
@@ -117,32 +160,33 @@ class ValueReader:
         if key == "$feedback":
             return self._feedback(data, path)
         if key == "$each":
-            self.report("misplaced-value", "$each stands only directly under an input's name", path)
-            return Literal(None)
+            fix = "write NAME: {$each: value, axes: {mb: 4}} under inputs"
+            self.report("misplaced-value", "$each stands only directly under an input's name", path, fix=fix)
+            return LOST
         maker = MAKERS.get(key)
         if maker is None:
             offer = suggest(key, KEYS, noun="values")
             self.report("unknown-value", f"{key} is no value that cgspec makes; {offer}", (*path, key), on="key")
-            return Literal(None)
+            return LOST
         return self._made(key, maker, data, path)
 
     def _made(self, key: str, maker: values.Maker, data: dict[Any, Any], path: Path) -> Value:
         inner, inner_path = data, path
         if maker.nested:
-            self._check_keys(key, data, (key,), (), path)
+            self._check_keys(key, data, (key,), (), path, inside=(*maker.required, *maker.optional))
             inner, inner_path = data[key], (*path, key)
             if inner is None and not maker.required:
                 inner = {}
             if not isinstance(inner, dict):
                 needed = ", ".join((*maker.required, *maker.optional))
                 self.report("wrong-type", f"{key} takes a map with {needed}", inner_path)
-                return Literal(None)
+                return LOST
             complete = self._check_keys(key, inner, maker.required, maker.optional, inner_path)
         else:
             complete = self._check_keys(key, inner, (key,), maker.optional, inner_path)
         arguments = {str(name): self.read(value, (*inner_path, name)) for name, value in inner.items()}
         if not complete or not self._check_arguments(key, arguments, inner_path):
-            return Literal(None)
+            return LOST
         uses = frozenset().union(maker.uses, *(value.uses for value in arguments.values()))
         return values.Marked(key, arguments, uses)
 
@@ -156,19 +200,31 @@ class ValueReader:
             noun, fits = wanted
             if not fits(value.data):
                 good = False
-                code = "unknown-dtype" if noun == "a dtype" else "wrong-type"
-                offer = f"; {suggest(str(value.data), DTYPES, noun='dtypes')}" if noun == "a dtype" else ""
-                self.report(code, f"{name} of {key} is {noun}, not {value.data!r}{offer}", (*path, name))
+                if noun == "a dtype":
+                    said = str(value.data)
+                    self.report("unknown-dtype", f"there is no dtype {said}; {offer_dtype(said)}", (*path, name))
+                else:
+                    owner = f"{name} of {key}" if name != key else key
+                    self.report("wrong-type", f"{owner} is {noun}, not {value.data!r}", (*path, name))
         return good
 
     def _check_keys(
-        self, key: str, data: dict[Any, Any], required: tuple[str, ...], optional: tuple[str, ...], path: Path
+        self,
+        key: str,
+        data: dict[Any, Any],
+        required: tuple[str, ...],
+        optional: tuple[str, ...],
+        path: Path,
+        inside: tuple[str, ...] = (),
     ) -> bool:
         known = (*required, *optional)
+        choices = [name for name in known if name != key] or [key]
         for name in data:
             if name not in known:
-                offer = suggest(str(name), known, noun="it takes")
-                self.report("unknown-key", f"{key} takes no {name}; {offer}", (*path, name), on="key")
+                message = f"{key} takes no {name}; {suggest(str(name), choices, noun='it takes')}"
+                if name in inside:
+                    message = f"{name} belongs inside the map of {key}, not beside it"
+                self.report("unknown-key", message, (*path, name), on="key")
         missing = [name for name in required if name not in data]
         if missing:
             self.report("missing-key", f"{key} needs {' and '.join(missing)}", path)
@@ -181,28 +237,32 @@ class ValueReader:
             text = str(text)
         if not isinstance(text, str):
             self.report("wrong-type", "$expr takes text", inner)
-            return Literal(None)
+            return LOST
         try:
             expression = expressions.parse(text)
         except expressions.ExpressionError as error:
-            self.report("bad-expression", f"`{text[:60]}` is no expression: {error}", inner, span=error.span)
-            return Literal(None)
+            fix = "an expression is arithmetic on numbers, text, tuples, vars and i; {$call: ..} calls a function"
+            self.report("bad-expression", f"`{text[:60]}` is no expression: {error}", inner, span=error.span, fix=fix)
+            return LOST
         known = {name: self.variables[name] for name in expression.names if name in self.variables}
         unknown = [name for name in expression.names if name not in known and not _deferred(name)]
         for name in unknown:
+            if self._is_known_fault(name, inner, expression.names[name]):
+                continue
             offer = suggest(name, [*self.variables, "i"], noun="names")
             message = f"{name} is not known in an expression; {offer}"
             self.report("unknown-var", message, inner, span=expression.names[name])
-        return Literal(None) if unknown else self._guarded(lambda: values.join_expr(expression, known), inner)
+        return LOST if unknown else self._guarded(lambda: values.join_expr(expression, known), inner)
 
     def _call(self, data: dict[Any, Any], path: Path) -> Value:
         self._check_keys("$call", data, ("$call",), ("args",), path)
         if not isinstance(data["$call"], str):
             self.report("wrong-type", "$call takes `file.py:function` or `package.module:function`", (*path, "$call"))
-            return Literal(None)
+            return LOST
         arguments = self.read(data.get("args") or {}, (*path, "args"))
         if isinstance(data.get("args", {}), (str, int, float)):
             self.report("wrong-type", "args of $call is a map (by name) or a list (by position)", (*path, "args"))
+            return LOST
         return values.Call(self.function(data["$call"], (*path, "$call")), arguments, arguments.uses | {"call"})
 
     def _feedback(self, data: dict[Any, Any], path: Path) -> Value:
@@ -211,11 +271,13 @@ class ValueReader:
         if not isinstance(data["$feedback"], str):
             self.report("wrong-type", "$feedback takes the name of an output", (*path, "$feedback"))
             complete = False
-        if not isinstance(lag, int) or isinstance(lag, bool) or lag < 1:
+        if lag is LOST:
+            complete = False
+        elif not isinstance(lag, int) or isinstance(lag, bool) or lag < 1:
             self.report("wrong-type", f"lag is a whole number of iterations, at least 1, not {lag!r}", (*path, "lag"))
             complete = False
         if not complete:
-            return Literal(None)
+            return LOST
         first = self.read(data["first"], (*path, "first"))
         return values.Feedback(data["$feedback"], lag, first, first.uses | {"i", "feedback"})
 

@@ -57,7 +57,8 @@ class _Reading:
         used = sorted(value.uses.intersection(forbidden))
         if used:
             message = f"this is made once, and it uses {' and '.join(used)}, which is not known there"
-            self.catalogue.report("not-constant", message, path)
+            fix = "what changes with the iteration is an input: put it under inputs and read it under in"
+            self.catalogue.report("not-constant", message, path, fix=fix if "i" in used else "")
             self.result.sound = False
         return value
 

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from cgspec.diagnostics import Path, suggest
-from cgspec.families import Catalogue, InputFamily, TaskFamily, range_message, size_of, whole
+from cgspec import pairing
+from cgspec.diagnostics import Path, nearest, suggest
+from cgspec.families import (
+    Catalogue,
+    InputFamily,
+    TaskFamily,
+    axes_made,
+    range_message,
+    selector_spans,
+    size_of,
+    too_many,
+    whole,
+)
 from cgspec.parsing import ValueReader
 from cgspec.values import Literal, Value
 
@@ -37,6 +49,11 @@ class At:
         """The axes that pair with the reader's."""
         axes = self.family.axes
         return {axis: size for axis, size in axes.items() if axis not in self.picks and axis not in self.gathers}
+
+    @property
+    def name(self) -> str:
+        """How the family is named in a reference."""
+        return f"inputs.{self.family.name}" if isinstance(self.family, InputFamily) else self.family.name
 
     @property
     def gathered(self) -> bool:
@@ -93,7 +110,8 @@ class ReferenceReader:
     """Reads references against the families of a spec.
 
     Attributes:
-        named: names of tasks and inputs (as ``inputs.x``) that some reference names.
+        named: names of tasks and inputs (as ``inputs.x``) that some reference names, or most likely meant.
+        strays: how many references name nothing like a task (``tasks``) or an input (``inputs``) that there is.
     """
 
     def __init__(
@@ -104,6 +122,7 @@ class ReferenceReader:
         self.task = task
         self.task_names = names
         self.named: set[str] = set()
+        self.strays: Counter[str] = Counter()
 
     def read(self, data: Any, path: Path, reader: TaskFamily | None, *, axes: Mapping[str, int] | None) -> Reference:
         """The reference that ``data`` is.
@@ -116,8 +135,10 @@ class ReferenceReader:
             Broken: it is none.
         """
         reference = self._read(data, path, reader)
-        if axes is not None:
-            self._check_pairing(reference, axes, reader)
+        problem = pairing.problem(leaves(reference), axes, reader) if axes is not None else None
+        if problem is not None:
+            self.catalogue.findings.append(problem)
+            raise Broken
         return reference
 
     def _read(self, data: Any, path: Path, reader: TaskFamily | None) -> Reference:
@@ -145,17 +166,18 @@ class ReferenceReader:
         if rest and not _is_selector(rest[-1]):
             ret = self._return(text, family, rest.pop(), path)
         axes = list(family.axes)
-        spans = _spans(rest, start)
+        spans = selector_spans(rest, start)
         for part, span in zip(rest, spans, strict=True):
             if not _is_selector(part):
-                message = f"{part!r} in {text} is neither a selector (a whole number or *) nor the last word"
-                self._break("wrong-selectors", message, path, span=span)
+                message = f"{part!r} in {text} is no selector: a whole number or *"
+                fix = "selectors come first, the name of a return last: task.0.hidden"
+                self._break("wrong-selectors", message, path, span=span, fix=fix)
         if rest == ["*"] and axes:
             return At(family, {}, tuple(axes), ret, path, text)
         if len(rest) > len(axes):
-            shown = f"has the axes {', '.join(axes)}" if axes else "has no axes"
-            message = f"{text} has {_count(len(rest), 'selector')}, and {family.name} {shown}"
-            self._break("wrong-selectors", message, path, span=spans[len(axes)])
+            span = (spans[len(axes)][0], spans[-1][1])
+            message = too_many(text, family.name, rest, family.axes)
+            self._break("wrong-selectors", message, path, span=span, related=axes_made(family))
         picks, gathers = self._select(text, family, rest, spans, path)
         return At(family, picks, gathers, ret, path, text)
 
@@ -181,6 +203,7 @@ class ReferenceReader:
         if self.catalogue.is_faulty("inputs", name):
             raise Broken
         offer = suggest(name, self.catalogue.inputs, noun="inputs")
+        self._note_meant("inputs", nearest(name, self.catalogue.inputs), "inputs.")
         start = len("inputs.")
         self._break("unknown-reference", f"there is no input {name}; {offer}", path, span=(start, start + len(name)))
 
@@ -193,12 +216,24 @@ class ReferenceReader:
             self._break("bad-reference", f"{name} is a value, and a reference is needed here", path, fix=fix)
         if name in self.catalogue.inputs:
             message = f"there is no task {name}; the input is inputs.{name}"
+            self.named.add(f"inputs.{name}")
             self._break("unknown-reference", message, path, span=span, fix=f"write inputs.{name}")
         if name in self.catalogue.actors:
             message = f"{name} is an actor, and references name tasks and inputs"
-            self._break("unknown-reference", message, path, span=span)
-        offer = suggest(name, [*self.task_names, *(f"inputs.{key}" for key in self.catalogue.inputs)], noun="there are")
+            self.strays["tasks"] += 1
+            fix = f"name the task that calls it; {suggest(name, self.task_names, noun='tasks')}"
+            self._break("unknown-reference", message, path, span=span, fix=fix)
+        names = [*self.task_names, *(f"inputs.{key}" for key in self.catalogue.inputs)]
+        offer = suggest(name, names, noun="there are")
+        self._note_meant("tasks", nearest(name, names))
         self._break("unknown-reference", f"there is no task {name}; {offer}", path, span=span)
+
+    def _note_meant(self, section: str, near: str | None, prefix: str = "") -> None:
+        """Remembers what a wrong name most likely meant, so that this is not called unread as well."""
+        if near is not None:
+            self.named.add(prefix + near)
+        else:
+            self.strays[section] += 1
 
     def _return(self, text: str, family: Family, name: str, path: Path) -> int:
         span = (len(text) - len(name), len(text))
@@ -228,7 +263,8 @@ class ReferenceReader:
                 continue
             index = whole(part) or 0
             if not -size <= index < size:
-                self._break("index-out-of-range", range_message(text, axis, size, index), path, span=span)
+                message = range_message(text, axis, size, index)
+                self._break("index-out-of-range", message, path, span=span, related=axes_made(family, axis))
             picks[axis] = index % size
         return picks, tuple(gathers)
 
@@ -236,7 +272,9 @@ class ReferenceReader:
         """``$at`` and ``$all``."""
         base = self._text(data[mark], (*path, mark)) if isinstance(data[mark], str) else None
         if base is None:
-            self._break("bad-reference", f"{mark} takes a task or an input by name", (*path, mark))
+            fix = "$at takes several axes at once: {$at: task, pp: 0, tp: 1}" if mark == "$at" else ""
+            fix = fix or "selectors may stand in the name: {$all: task.0, axis: tp}"
+            self._break("bad-reference", f"{mark} takes a task or an input by name", (*path, mark), fix=fix)
         if mark == "$all":
             return self._gather(base, data, path)
         picks = dict(base.picks)
@@ -245,7 +283,8 @@ class ReferenceReader:
                 continue
             if key not in base.family.axes:
                 offer = suggest(str(key), base.family.axes, noun=f"axes of {base.family.name}")
-                self._break("unknown-axis", f"{base.family.name} has no axis {key}; {offer}", (*path, key), on="key")
+                message, made = f"{base.family.name} has no axis {key}; {offer}", axes_made(base.family)
+                self._break("unknown-axis", message, (*path, key), on="key", related=made)
             picks[key] = self._place(base, str(key), raw, (*path, key), reader)
         gathers = tuple(axis for axis in base.gathers if axis not in picks)
         return At(base.family, picks, gathers, base.ret, path, _shown(mark, data))
@@ -262,7 +301,8 @@ class ReferenceReader:
         if not isinstance(index, int) or isinstance(index, bool):
             self._break("wrong-type", f"a place on {axis} is a whole number, not {index!r}", path)
         if not -size <= index < size:
-            self._break("index-out-of-range", range_message(base.family.name, axis, size, index), path)
+            message = range_message(base.text, axis, size, index)
+            self._break("index-out-of-range", message, path, related=axes_made(base.family, axis))
         return index % size
 
     def _gather(self, base: At, data: dict[Any, Any], path: Path) -> At:
@@ -272,11 +312,13 @@ class ReferenceReader:
             if key not in ("$all", "axis"):
                 self._break("unknown-key", f"$all takes no {key}; it takes axis", (*path, key), on="key")
         if not isinstance(axes, list) or not axes:
-            self._break("missing-key", "$all needs the axis that it gathers: {$all: task, axis: tp}", path)
+            fix = f"write {{$all: {base.text}, axis: {next(reversed(base.kept), 'tp')}}}"
+            self._break("missing-key", "$all needs axis: the axis that it gathers", path, fix=fix)
         for axis in axes:
             if axis not in base.kept:
                 offer = suggest(str(axis), base.kept, noun=f"axes of {base.text}")
-                self._break("unknown-axis", f"{base.text} has no axis {axis} to gather; {offer}", (*path, "axis"))
+                message, made = f"{base.text} has no axis {axis} to gather; {offer}", axes_made(base.family)
+                self._break("unknown-axis", message, (*path, "axis"), related=made)
         gathers = tuple(axis for axis in base.family.axes if axis in axes or axis in base.gathers)
         return At(base.family, base.picks, gathers, base.ret, path, _shown("$all", data))
 
@@ -284,46 +326,34 @@ class ReferenceReader:
         edge_key = "first" if mark == "$prev" else "last"
         for key in data:
             if key not in (mark, "axis", edge_key):
-                offer = suggest(str(key), (mark, "axis", edge_key), noun="it takes")
+                offer = suggest(str(key), ("axis", edge_key), noun="it takes")
                 self._break("unknown-key", f"{mark} takes no {key}; {offer}", (*path, key), on="key")
         missing = [key for key in ("axis", edge_key) if key not in data]
         if missing:
-            message = f"{mark} needs {' and '.join(missing)}: {{{mark}: task, axis: pp, {edge_key}: inputs.x}}"
-            self._break("missing-key", message, path)
+            message = f"{mark} needs {' and '.join(missing)}"
+            end = "first" if mark == "$prev" else "last"
+            why = (
+                f"the {end} member has no neighbour there, and reads what {edge_key} names"
+                if edge_key in missing
+                else ""
+            )
+            fix = f"write {{{mark}: task, axis: pp, {edge_key}: inputs.x}}"
+            self._break("missing-key", message, path, why=why, fix=fix)
         axis = data["axis"]
         axes = reader.axes if reader else {}
         if not isinstance(axis, str) or axis not in axes:
             owner = reader.name if reader else "an output"
             offer = suggest(str(axis), axes, noun=f"axes of {owner}")
-            self._break(
-                "unknown-axis", f"{mark} goes along {axis}, which {owner} does not have; {offer}", (*path, "axis")
-            )
+            message = f"{mark} goes along {axis}, which {owner} does not have; {offer}"
+            made = axes_made(reader) if reader else ()
+            self._break("unknown-axis", message, (*path, "axis"), related=made)
         operand = self._read(data[mark], (*path, mark), reader)
         edge = self._read(data[edge_key], (*path, edge_key), reader)
         if all(axis not in leaf.kept for leaf in leaves(operand)):
             message = f"{mark} goes along {axis}, which {operand.text} does not have there"
-            self._break("unknown-axis", message, (*path, "axis"))
+            fix = f"only a result with the axis {axis} has neighbours on it: name {operand.text} without {mark}"
+            self._break("unknown-axis", message, (*path, "axis"), fix=fix)
         return Shift(operand, axis, -1 if mark == "$prev" else 1, edge, path, _shown(mark, data))
-
-    def _check_pairing(self, reference: Reference, axes: Mapping[str, int], reader: TaskFamily | None) -> None:
-        owner = reader.name if reader else "outputs"
-        for leaf in leaves(reference):
-            for axis, size in leaf.kept.items():
-                if axis not in axes:
-                    self._report_unpaired(leaf, axis, owner, axes)
-                elif axes[axis] != size:
-                    message = f"{axis} has {size} members in {leaf.family.name} and {axes[axis]} in {owner}"
-                    self._break("axis-mismatch", message, leaf.path)
-
-    def _report_unpaired(self, leaf: At, axis: str, owner: str, axes: Mapping[str, int]) -> None:
-        members = f"the {leaf.family.axes[axis]} members of {leaf.text} on {axis}"
-        who = "outputs have no axes" if owner == "outputs" else f"{owner} has no axis {axis}"
-        name = leaf.text if leaf.text.replace(".", "").replace("-", "").isidentifier() else leaf.family.name
-        fix = f"gather them with {{$all: {name}, axis: {axis}}}, or pick one with {{$at: {name}, {axis}: 0}}"
-        if len(leaf.kept) == len(leaf.family.axes) and not axes and isinstance(leaf.family, (TaskFamily, InputFamily)):
-            prefix = "inputs." if isinstance(leaf.family, InputFamily) else ""
-            fix = f"gather them with {prefix}{leaf.family.name}.*, or pick one, e.g. {prefix}{leaf.family.name}.0"
-        self._break("gather-missing", f"{members} meet one reader: {who}", leaf.path, fix=fix)
 
 
 def check_axes_known(catalogue: Catalogue, value: Value, known: Mapping[str, int], path: Path) -> bool:
@@ -340,18 +370,6 @@ def check_axes_known(catalogue: Catalogue, value: Value, known: Mapping[str, int
 
 def _is_selector(part: str) -> bool:
     return part == "*" or whole(part) is not None
-
-
-def _spans(parts: list[str], start: int) -> list[tuple[int, int]]:
-    spans = []
-    for part in parts:
-        spans.append((start, start + len(part)))
-        start += len(part) + 1
-    return spans
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _shown(mark: str, data: dict[Any, Any]) -> str:

@@ -54,6 +54,7 @@ class Document:
         text: without a byte order mark.
         data: plain data; maps are dicts in file order.
         findings: duplicate keys, tags and the like, already with their places.
+        dropped: the values of duplicate keys, which ``data`` does not hold.
     """
 
     file: str
@@ -61,6 +62,7 @@ class Document:
     root: yaml.Node | None
     data: Any = None
     findings: list[Finding] = field(default_factory=list)
+    dropped: list[Any] = field(default_factory=list)
     _lines: list[int] = field(default_factory=list)
     _maps: dict[int, dict[Any, tuple[yaml.Node, yaml.Node]]] = field(default_factory=dict)
 
@@ -99,16 +101,17 @@ class Document:
         return self._lines
 
     def _walk(self, path: Path) -> tuple[yaml.Node | None, yaml.Node | None, int]:
+        """The key and the node of a path's deepest part; one thing stands for a list of one, so its 0 is the thing."""
         key, node = None, self.root
         for depth, part in enumerate(path):
             if isinstance(node, yaml.MappingNode):
                 pair = self._pairs(node).get(_hashable(part))
-                if pair is None:
+                if pair is None and part != 0:
                     return key, node, depth
-                key, node = pair
+                key, node = pair or (key, node)
             elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and 0 <= part < len(node.value):
                 key, node = None, node.value[part]
-            else:
+            elif part != 0 or not isinstance(node, yaml.ScalarNode):
                 return key, node, depth
         return key, node, len(path)
 
@@ -178,10 +181,7 @@ def _compose(document: Document) -> yaml.Node | None:
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        said = ", ".join(part for part in (error.context, error.problem) if part)
-        place = document.place_at(min(mark.index, len(document.text))) if mark else Place(document.file, 1, 1, 2, "")
-        raise Unreadable(Finding("syntax", _syntax_message(said), place=place, fix=_syntax_fix(said, place))) from None
+        raise Unreadable(_syntax_finding(document, error)) from None
     except yaml.YAMLError as error:
         position = getattr(error, "position", 0) or 0
         said = str(getattr(error, "reason", error)).splitlines()[0]
@@ -192,18 +192,40 @@ def _compose(document: Document) -> yaml.Node | None:
         raise Unreadable(Finding("syntax", "this is not YAML: a lone surrogate is no character", place=place)) from None
 
 
+def _syntax_finding(document: Document, error: yaml.MarkedYAMLError) -> Finding:
+    mark, begun = error.problem_mark or error.context_mark, error.context_mark
+    said = ", ".join(part for part in (error.context, error.problem) if part)
+    place = document.place_at(min(mark.index, len(document.text))) if mark else Place(document.file, 1, 1, 2, "")
+    related: tuple[Related, ...] = ()
+    if mark and begun and begun.index < mark.index and error.context and error.context.startswith("while parsing"):
+        noun = error.context.removeprefix("while parsing ").removeprefix("a ")
+        related = (Related(f"the {noun} begins here", place=document.place_at(begun.index)),)
+    return Finding("syntax", _syntax_message(said), place=place, fix=_syntax_fix(said, place), related=related)
+
+
 def _syntax_message(said: str) -> str:
     if "expected a single document" in said or "but found another document" in said:
         return "a file holds one spec: this is a second document"
     return f"this is not YAML: {said}"
 
 
+_SYNTAX_FIXES = {
+    "mapping values are not allowed": "quote the text if it holds `: `, or check the indentation of this line",
+    "flow mapping": "close the map with }, or put a comma between its entries",
+    "flow sequence": "close the list with ], or put a comma between its entries",
+    "did not find expected key": "the keys of one map begin in one column: check the indentation of this line",
+    "undefined alias": "an alias (*name) names an anchor (&name) above it; quote the text if it is none",
+    "another document": "write one file for each spec; what differs a little are `variants`",
+    "quoted scalar": "close the quotes",
+    "found character that cannot start": "quote the text",
+}
+"""Words of the parser to what helps."""
+
+
 def _syntax_fix(said: str, place: Place) -> str:
     if "\t" in place.excerpt[: place.column]:
         return "indent with spaces: YAML allows no tabs here"
-    if "mapping values are not allowed" in said:
-        return "quote the text if it holds `: `, or check the indentation of this line"
-    return ""
+    return next((fix for words, fix in _SYNTAX_FIXES.items() if words in said), "")
 
 
 def _hashable(part: Any) -> Any:
@@ -303,7 +325,9 @@ class _Converter:
             total += size + 1
             if key in own:
                 first = Related("it is here first", place=self.document._place(own[key]))
-                self._report("duplicate-key", f"{key} stands here twice", key_node, related=first)
+                fix = "remove one of the two, or give one another name"
+                self._report("duplicate-key", f"{key} stands here twice", key_node, fix=fix, related=first)
+                self.document.dropped.append(value)
                 continue
             own[key] = key_node
             data[key] = value

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
-from cgspec import spec as language
-from cgspec.diagnostics import Finding, Path, nearest, suggest
-from cgspec.parsing import NAME, RESERVED, ValueReader
+from cgspec.diagnostics import Finding, Path, Related, nearest
+from cgspec.merging import is_marked
+from cgspec.parsing import LOST, NAME, RESERVED, ValueReader
+from cgspec.problems import exists, findings_of, real_path
 from cgspec.spec import Spec
 from cgspec.values import FunctionRef, Value
 
@@ -28,39 +29,18 @@ _RAW_KEYS: dict[str, frozenset[str]] = {
 }
 """Keys whose content is read later: values and references."""
 
-_MODELS: dict[tuple[str, ...], tuple[type[BaseModel], str]] = {
-    (): (Spec, "a spec"),
-    ("actors", "*"): (language.ActorSpec, "an actor"),
-    ("tasks", "*"): (language.TaskSpec, "a task"),
-    ("tasks", "*", "transport"): (language.TransportSpec, "a transport"),
-    ("tasks", "*", "payload"): (language.PayloadSpec, "a payload"),
-    ("engine",): (language.EngineSpec, "engine"),
-    ("engine", "timeouts"): (language.TimeoutsSpec, "timeouts"),
-    ("cluster",): (language.ClusterSpec, "cluster"),
-    ("setup", "*"): (language.SetupSpec, "a setup call"),
-    ("run",): (language.RunSpec, "run"),
-    ("profile",): (language.ProfileSpec, "a profile"),
-    ("profile", "*"): (language.ProfileSpec, "a profile"),
-    ("expect", "*"): (language.ExpectSpec, "an expectation"),
-    ("expect", "*", "close"): (language.CloseSpec, "close"),
-    ("sweep",): (language.SweepSpec, "a sweep"),
-}
 
-_HARMLESS = frozenset({"transport", "payload", "timeout", "op", "env", "options", "resources", "num_cpus", "memory"})
-"""Keys of an actor or task without which the rest of the entry still means what it says."""
+_OF_TASKS = ("transport", "payload", "timeout", "op", "in", "with", "returns")
+_OF_ACTORS = ("args", "num_cpus", "num_gpus", "memory", "accelerator_type", "resources", "options", "env", "same_node")
+_HARMLESS = frozenset({*_OF_TASKS, *_OF_ACTORS, "process_group"})
+"""Keys of an actor or task without which the rest of the entry may still be spoken of."""
+
+_EVERY = "*"
+"""In ``faulty``, stands for all entries of a section that could not be read."""
+
+_SECTIONS = ("actors", "inputs", "tasks", "outputs")
 
 _ARTICLES = {"actor": "an", "axis": "an", "input": "an"}
-_NOUNS = {
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
-    "float_type": "a number",
-    "string_type": "text",
-    "bool_type": "true or false",
-    "dict_type": "a map",
-    "list_type": "a list",
-    "model_type": "a map",
-    "model_attributes_type": "a map",
-}
 
 
 @dataclass
@@ -72,6 +52,7 @@ class Validated:
         reader: reads the values that are still raw, with the vars.
         faulty: (section, name) of entries that are there but could not be kept; nothing is said about who names them.
         incomplete: entries that lost a key; nothing is said about what they lack.
+        lost: raw data of faulty and incomplete tasks, which may read what nobody else reads.
     """
 
     spec: Spec | None
@@ -79,6 +60,12 @@ class Validated:
     findings: list[Finding]
     faulty: set[tuple[str, Any]] = field(default_factory=set)
     incomplete: set[tuple[str, Any]] = field(default_factory=set)
+    lost: list[Any] = field(default_factory=list)
+    _lost_paths: set[Path] = field(default_factory=set)
+
+    def is_lost(self, section: str) -> bool:
+        """Whether a section is there, in some form, and could not be read."""
+        return (section, _EVERY) in self.faulty
 
 
 def validate(data: Mapping[str, Any], function: Callable[[str, Path], FunctionRef]) -> Validated:
@@ -90,65 +77,117 @@ def validate(data: Mapping[str, Any], function: Callable[[str, Path], FunctionRe
     kept = {key: value for key, value in data.items() if not (isinstance(key, str) and key.startswith("x-"))}
     reader = ValueReader({}, function)
     result = Validated(None, reader, [])
+    _note_misspelt(kept, result)
     _read_vars(kept.get("vars"), reader)
-    filled = _fill(kept, reader)
+    filled = _fill(kept, result)
     _check_names(filled, result)
     result.spec = _validate(filled, result)
     result.findings = reader.findings + result.findings
+    tasks = kept.get("tasks")
+    if isinstance(tasks, dict):
+        off = result.faulty | result.incomplete
+        result.lost = [task for name, task in tasks.items() if ("tasks", name) in off]
     return result
+
+
+def _note_misspelt(data: Mapping[str, Any], result: Validated) -> None:
+    """A section that is misspelt is lost: its key is reported, and not what it seems to lack."""
+    known = [field.alias or name for name, field in Spec.model_fields.items()]
+    for key in data:
+        near = nearest(str(key), known) if key not in known else None
+        if near is None or near in data:
+            continue
+        if near == "vars":
+            result.reader.later = None
+        elif near in _SECTIONS:
+            result.faulty.add((near, _EVERY))
 
 
 def _read_vars(section: Any, reader: ValueReader) -> None:
     if not isinstance(section, dict):
+        reader.later = reader.later if section is None else None
         return
-    for name, raw in section.items():
+    names = [name for name in section if isinstance(name, str)]
+    for number, (name, raw) in enumerate(section.items()):
         path: Path = ("vars", name)
         if not isinstance(name, str) or not NAME.match(name) or name in RESERVED:
-            reader.report("bad-name", _name_message("var", name, wide=False), path, on="key")
+            problem = _name_problem("var", name, wide=False)
+            reader.report("bad-name", problem.message, path, fix=problem.fix, on="key")
+            reader.faulty.add(str(name))
             continue
+        reader.later = tuple(names[number:])
         value: Value = reader.read(raw, path)
-        open_names = sorted(use for use in value.uses if use not in ("env", "torch", "call"))
+        open_names = sorted(use for use in value.uses if use not in ("env", "torch", "call", "lost"))
         if open_names:
             message = f"a var is a constant, and {name} uses {', '.join(open_names)}"
-            reader.report("not-constant", message, path)
-        reader.variables[name] = value
+            fix = "write the value where it is used: there it may change with the iteration or the member"
+            reader.report("not-constant", message, path, fix=fix)
+        if open_names or "lost" in value.uses:
+            reader.faulty.add(name)
+        else:
+            reader.variables[name] = value
+    reader.later = ()
 
 
-def _name_message(noun: str, name: Any, *, wide: bool) -> str:
-    if name in RESERVED:
-        return f"{name} is a word of the language; {_ARTICLES.get(noun, 'a')} {noun} needs another name"
-    letters = "letters, digits, _ and -" if wide else "letters, digits and _"
+def _name_problem(noun: str, name: Any, *, wide: bool) -> Finding:
+    """Why something is no name, and one that would be."""
     article = _ARTICLES.get(noun, "a")
-    return f"{str(name)[:80]!r} is no name for {article} {noun}: names are {letters}, and begin with a letter or _"
+    if name in RESERVED:
+        return Finding("bad-name", f"{name} is a word of the language; {article} {noun} needs another name")
+    letters = "letters, digits, _ and -" if wide else "letters, digits and _"
+    shown = str(name)[:80]
+    clean = re.sub(r"[^A-Za-z0-9_]+", "_", shown).strip("_")
+    clean = clean if NAME.match(clean) else f"{noun}_{clean}".rstrip("_")
+    message = f"{shown!r} is no name for {article} {noun}: names are {letters}, and begin with a letter or _"
+    return Finding("bad-name", message, fix=f"call it e.g. {clean}")
 
 
-def _fill(data: Mapping[str, Any], reader: ValueReader) -> dict[str, Any]:
+def _fill(data: Mapping[str, Any], result: Validated) -> dict[str, Any]:
     """The data with vars filled in wherever a constant is needed."""
     filled: dict[str, Any] = {}
     for key, value in data.items():
         if key in _RAW_SECTIONS:
             filled[key] = value
         elif key in ("actors", "tasks") and isinstance(value, dict):
-            filled[key] = {name: _fill_entry(key, item, (key, name), reader) for name, item in value.items()}
+            filled[key] = {name: _fill_entry(key, item, (key, name), result) for name, item in value.items()}
         elif key in ("setup", "expect") and isinstance(value, list):
-            filled[key] = [_fill_entry(key, item, (key, n), reader) for n, item in enumerate(value)]
+            filled[key] = [_fill_entry(key, item, (key, n), result) for n, item in enumerate(value)]
         elif key == "cluster":
-            filled[key] = _fill_entry(key, value, (key,), reader)
+            filled[key] = _fill_entry(key, value, (key,), result)
         else:
-            filled[key] = reader.constant(value, (key,)) if _has_dollar(value) else value
-    return filled
+            filled[key] = _constants(value, (key,), result)
+    return {key: value for key, value in filled.items() if value is not LOST}
 
 
-def _fill_entry(section: str, entry: Any, path: Path, reader: ValueReader) -> Any:
+def _fill_entry(section: str, entry: Any, path: Path, result: Validated) -> Any:
     raw = _RAW_KEYS[section]
-    if not isinstance(entry, dict):
-        return reader.constant(entry, path) if _has_dollar(entry) else entry
-    if not any(_has_dollar(value) for key, value in entry.items() if key not in raw):
-        return entry
-    return {
-        key: value if key in raw or not _has_dollar(value) else reader.constant(value, (*path, key))
-        for key, value in entry.items()
-    }
+    if not isinstance(entry, dict) or is_marked(entry):
+        return _constants(entry, path, result)
+    return _filled_map(entry, path, result, raw)
+
+
+def _constants(data: Any, path: Path, result: Validated) -> Any:
+    """Data with its vars filled in; a part that cannot be is left out, and noted as lost."""
+    if not _has_dollar(data):
+        return data
+    if isinstance(data, dict) and not is_marked(data):
+        return _filled_map(data, path, result)
+    if isinstance(data, list):
+        items = [_constants(item, (*path, number), result) for number, item in enumerate(data)]
+        return LOST if any(item is LOST for item in items) else items
+    return result.reader.constant(data, path)
+
+
+def _filled_map(data: Mapping[Any, Any], path: Path, result: Validated, raw: frozenset[str] = frozenset()) -> Any:
+    filled = {}
+    for key, value in data.items():
+        inner = value if key in raw else _constants(value, (*path, key), result)
+        if inner is LOST:
+            result._lost_paths.add((*path, key))
+            _note_loss((*path, key), result)
+        else:
+            filled[key.replace("$$", "$") if isinstance(key, str) else key] = inner
+    return filled
 
 
 def _has_dollar(data: Any) -> bool:
@@ -165,9 +204,9 @@ def _check_names(data: Mapping[str, Any], result: Validated) -> None:
         entries = data.get(section)
         for name, entry in list(entries.items()) if isinstance(entries, dict) else ():
             if not isinstance(name, str) or not WIDE_NAME.match(name) or name in RESERVED:
-                message = _name_message(noun, name, wide=True)
-                result.findings.append(Finding("bad-name", message, (section, name), on="key"))
+                result.findings.append(replace(_name_problem(noun, name, wide=True), path=(section, name), on="key"))
                 result.faulty.add((section, name))
+                result.faulty.add((section, str(name)))
             else:
                 _check_inner_names(section, name, entry, result)
 
@@ -178,21 +217,24 @@ def _check_inner_names(section: str, name: str, entry: Any, result: Validated) -
     axes = entry.get("axes")
     for axis in axes if isinstance(axes, dict) else ():
         if not isinstance(axis, str) or not NAME.match(axis) or axis in RESERVED:
-            message = _name_message("axis", axis, wide=False)
-            result.findings.append(Finding("bad-name", message, (section, name, "axes", axis), on="key"))
+            problem = _name_problem("axis", axis, wide=False)
+            result.findings.append(replace(problem, path=(section, name, "axes", axis), on="key"))
             result.faulty.add((section, name))
     returns = entry.get("returns") if section == "tasks" else None
-    seen: set[Any] = set()
+    seen: dict[Any, Path] = {}
     for number, item in enumerate(returns if isinstance(returns, list) else ()):
         path: Path = (section, name, "returns", number)
         if isinstance(item, str) and (not WIDE_NAME.match(item)):
-            result.findings.append(Finding("bad-name", _name_message("return", item, wide=True), path))
+            result.findings.append(replace(_name_problem("return", item, wide=True), path=path))
             result.incomplete.add((section, name))
         elif isinstance(item, str) and item in seen:
-            result.findings.append(Finding("duplicate-key", f"{item} is among the returns of {name} twice", path))
+            message = f"{item} is among the returns of {name} twice"
+            first = (Related("it is here first", seen[item]),)
+            fix = "give every return a name of its own"
+            result.findings.append(Finding("duplicate-key", message, path, fix=fix, related=first))
             result.incomplete.add((section, name))
         if isinstance(item, str):
-            seen.add(item)
+            seen.setdefault(item, path)
 
 
 def _validate(data: dict[str, Any], result: Validated) -> Spec | None:
@@ -207,139 +249,35 @@ def _validate(data: dict[str, Any], result: Validated) -> Spec | None:
         except ValidationError as error:
             problems = error.errors(include_url=False)
         if number == 0:
-            result.findings.extend(_findings(problems, data))
-        paths = [_real_path(problem["loc"], data) for problem in problems]
+            result.findings.extend(findings_of(problems, data, result._lost_paths))
+        paths = [real_path(problem["loc"], data) for problem in problems]
         for problem, path in zip(problems, paths, strict=True):
-            if _exists(data, path):
+            if problem["type"] == "missing" and not path:
+                section = str(problem["loc"][-1])
+                data[section] = {}
+                result.faulty.add((section, _EVERY))
+            elif exists(data, path):
                 data = _prune(data, path, problem["type"], result)
     return None
-
-
-def _real_path(loc: tuple[str | int, ...], data: Any) -> Path:
-    """pydantic's location without its own marks (union branches, ``[key]``), as far as the data goes."""
-    path: list[str | int] = []
-    for part in loc:
-        if _exists(data, (part,)):
-            data = data[part]
-            path.append(part)
-    return tuple(path)
-
-
-def _findings(problems: list[Any], data: Any) -> list[Finding]:
-    found: dict[tuple[Path, str], Finding] = {}
-    unknown = [_real_path(problem["loc"], data) for problem in problems if problem["type"] == "extra_forbidden"]
-    misspelt = {(path[:-1], nearest(str(path[-1]), _keys(path[:-1]))) for path in unknown}
-    for problem in problems:
-        if problem["type"] == "missing" and (_real_path(problem["loc"], data), problem["loc"][-1]) in misspelt:
-            continue
-        finding = _finding(problem, data)
-        known = found.get((finding.path, finding.code))
-        if known is None:
-            found[finding.path, finding.code] = finding
-        elif finding.code == "wrong-type" and finding.message != known.message:
-            found[finding.path, finding.code] = _either(known, finding)
-    return list(found.values())
-
-
-def _either(first: Finding, second: Finding) -> Finding:
-    """One finding for a key that may be of two types."""
-    start, _, end = first.message.partition(", not ")
-    other = second.message.partition(", not ")[0].split(" is ", 1)[-1]
-    return Finding("wrong-type", f"{start} or {other}, not {end}", first.path)
-
-
-def _finding(problem: Any, data: Any) -> Finding:
-    kind, loc, path = problem["type"], problem["loc"], _real_path(problem["loc"], data)
-    name = _label(path)
-    if kind == "extra_forbidden":
-        return _unknown_key(path)
-    if kind == "missing":
-        model, noun = _model(path)
-        owner = f"{noun} ({path[-1]})" if len(path) > 1 and isinstance(path[-1], str) else noun
-        field_info = next((f for n, f in model.model_fields.items() if (f.alias or n) == loc[-1]), None)
-        hint = f": {field_info.description}" if field_info and field_info.description else ""
-        return Finding("missing-key", f"{owner} needs {loc[-1]}{hint}", path, on="key")
-    if loc and loc[-1] == "[key]":
-        return Finding("wrong-type", f"a key is text here, not {str(loc[-2])[:60]!r}", path, on="key")
-    if kind in _NOUNS:
-        return Finding("wrong-type", f"{name} is {_NOUNS[kind]}, not {_show(problem['input'])}", path)
-    if kind == "literal_error":
-        choices = [part.strip().strip("'") for part in re.split(r",| or ", str(problem["ctx"]["expected"]))]
-        return _unknown_choice(name, problem["input"], choices, path)
-    if kind == "value_error":
-        error = str(problem["ctx"]["error"])
-        return Finding("bad-unit", f"{name}: {error}", path)
-    return Finding("out-of-range", f"{name}: {_range_message(problem)}", path)
-
-
-def _range_message(problem: Any) -> str:
-    ctx = problem.get("ctx", {})
-    shown = _show(problem["input"])
-    if problem["type"] == "greater_than_equal":
-        return f"{shown} is less than {ctx['ge']}, the least that is allowed"
-    if problem["type"] == "less_than_equal":
-        return f"{shown} is more than {ctx['le']}, the most that is allowed"
-    return f"{problem['msg'][0].lower()}{problem['msg'][1:]}, and it is {shown}"
-
-
-def _unknown_choice(name: str, value: Any, choices: list[str], path: Path) -> Finding:
-    offer = suggest(value, choices, noun="it is one of") if isinstance(value, str) else f"it is {' or '.join(choices)}"
-    return Finding("wrong-type", f"{name} cannot be {_show(value)}; {offer}", path)
-
-
-def _keys(path: Path) -> list[str]:
-    return [field.alias or name for name, field in _model(path)[0].model_fields.items()]
-
-
-def _unknown_key(path: Path) -> Finding:
-    noun = _model(path[:-1])[1]
-    offer = suggest(str(path[-1]), _keys(path[:-1]), noun="its keys are", most=20)
-    fix = "a key that starts with x- is ignored" if not path[:-1] else ""
-    return Finding("unknown-key", f"{path[-1]} is no key of {noun}; {offer}", path, on="key", fix=fix)
-
-
-def _model(path: Path) -> tuple[type[BaseModel], str]:
-    for pattern, found in _MODELS.items():
-        if len(pattern) == len(path) and all(p in ("*", part) for p, part in zip(pattern, path, strict=True)):
-            return found
-    return _model(path[:-1]) if path else (Spec, "a spec")
-
-
-def _label(path: Path) -> str:
-    names = [str(part) for part in path if isinstance(part, str)]
-    return names[-1] if names else "a spec"
-
-
-def _show(value: Any) -> str:
-    if isinstance(value, dict):
-        return "a map"
-    if isinstance(value, list):
-        return "a list"
-    if value is None:
-        return "nothing"
-    text = repr(value)
-    return text if len(text) <= 40 else text[:37] + "..."
 
 
 def _prune(data: Any, path: Path, kind: str, result: Validated) -> Any:
     """The data without what is at a path, and without the entry around it where the entry cannot do without it."""
     if not path:
         return data
-    entry = (str(path[0]), path[1]) if len(path) > 1 and path[0] in ("actors", "tasks", "inputs") else None
-    whole = entry is not None and (len(path) == 2 or (kind != "extra_forbidden" and path[2] not in _HARMLESS))
-    if entry is not None:
-        (result.faulty if whole else result.incomplete).add(entry)
-    if kind == "missing" and entry is None and len(path) == 1:
-        return {key: value for key, value in data.items() if key != path[0]}
+    if len(path) == 1 and path[0] in _SECTIONS:
+        result.faulty.add((str(path[0]), _EVERY))
+    whole = _note_loss(path, result, harmless=kind == "extra_forbidden")
     return _without(data, path[:2] if whole else path)
 
 
-def _exists(data: Any, path: Path) -> bool:
-    for part in path:
-        if not (part in data if isinstance(data, dict) else isinstance(data, list) and part in range(len(data))):
-            return False
-        data = data[part]
-    return True
+def _note_loss(path: Path, result: Validated, *, harmless: bool = False) -> bool:
+    """Notes that an entry lost what is at a path; whether the entry cannot do without it."""
+    if len(path) < 2 or path[0] not in ("actors", "tasks", "inputs"):
+        return False
+    whole = len(path) == 2 or not (harmless or path[2] in _HARMLESS)
+    (result.faulty if whole else result.incomplete).add((str(path[0]), path[1]))
+    return whole
 
 
 def _without(data: Any, path: Path) -> Any:

@@ -6,6 +6,7 @@ A rule sees a ``Context`` and yields findings. Rules that need the graph run onl
 from __future__ import annotations
 
 from cgspec.rules import classes, collectives, expectations, flow, profilers, running, sweeps, tensors, transports
+from cgspec.rules.classes import WHY_UNTRUSTED
 from cgspec.rules.context import Context, Rule
 
 RULES: tuple[Rule, ...] = (
@@ -20,4 +21,4 @@ RULES: tuple[Rule, ...] = (
     *expectations.RULES,
 )
 
-__all__ = ["RULES", "Context", "Rule"]
+__all__ = ["RULES", "WHY_UNTRUSTED", "Context", "Rule"]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from cgspec.diagnostics import Finding
+from cgspec.classes import ClassRef
+from cgspec.diagnostics import Finding, Path
 from cgspec.families import Catalogue
 from cgspec.graph import Graph
 from cgspec.readings import Readings
@@ -25,6 +26,8 @@ class Context:
         classes: reads signatures without importing anything.
         rehearse: whether the spec is to be run on CPUs.
         calls: the functions that ``$call`` names, with the paths where it does.
+        data: the spec's raw data.
+        folder: the folder that class files are relative to, as the user would name it.
     """
 
     spec: Spec
@@ -33,9 +36,22 @@ class Context:
     classes: SourceReader
     trust: Trust
     readings: Readings
-    calls: tuple[tuple[object, tuple[str | int, ...]], ...]
+    calls: tuple[tuple[ClassRef, Path], ...]
+    data: Mapping[str, Any]
+    folder: str = "."
     graph: Graph | None = None
     rehearse: bool = False
+
+    def raw(self, path: Path) -> Any:
+        """The raw data at a path, or None."""
+        data: Any = self.data
+        for part in path:
+            if isinstance(data, dict):
+                data = data.get(part)
+            else:
+                known = isinstance(data, list) and isinstance(part, int) and part in range(len(data))
+                data = data[part] if known else None
+        return data
 
     @property
     def sound(self) -> Graph:

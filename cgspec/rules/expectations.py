@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 from cgspec import quantities
 from cgspec.diagnostics import Finding, Path, suggest
@@ -29,24 +29,35 @@ def bad_expectation(context: Context) -> Iterator[Finding]:
     """An expectation without a subject, without a condition, or with conditions of another subject."""
     for path, entry in _entries(context):
         problem = _form_problem(entry)
-        if problem:
-            yield Finding("bad-expectation", problem, path)
+        if problem is not None:
+            key, message, fix = problem
+            on: Literal["key", "value"] = "key" if key else "value"
+            yield Finding("bad-expectation", message, (*path, key) if key else path, on=on, fix=fix)
 
 
-def _form_problem(entry: ExpectSpec) -> str | None:
+def _form_problem(entry: ExpectSpec) -> tuple[str, str, str] | None:
+    """The key that is out of place (or none), what is wrong, and what helps."""
     subjects = _given(entry, ("output", "task", "metric"))
     values, bounds = _given(entry, _VALUE_CONDITIONS), _given(entry, _BOUNDS)
-    if not subjects or (len(subjects) > 1 and "output" in subjects):
-        return "an expectation is about an output, a task or a metric: say which one"
+    if not subjects:
+        return "", "this expectation is about nothing", "add output: NAME, task: NAME or metric: NAME"
+    if len(subjects) > 1 and "output" in subjects:
+        return subjects[1], f"this is about an output and a {subjects[1]}", "make two expectations of it"
     if "metric" in subjects:
         if values:
-            return f"{values[0]} is about values; a metric takes below or above"
-        return None if bounds else "a metric needs a bound: below or above"
+            return values[0], f"{values[0]} is about values, and this is about a metric", "use below or above"
+        return None if bounds else ("metric", "a metric needs a bound", "add below: 5ms, or above")
     if bounds:
-        return f"{bounds[0]} is about metrics; say which metric"
+        return bounds[0], f"{bounds[0]} is about metrics, and no metric is named", "add e.g. metric: latency.p95"
     if "task" in subjects:
-        return None if values == ["finite"] else "a task is only looked at with finite: true, or with a metric"
-    return None if values else f"nothing is expected: add one of {', '.join(_VALUE_CONDITIONS)}"
+        said = f"{values[0]} is not looked at on a task" if values else "nothing is expected of the task"
+        fix = "a task is looked at with finite: true, or through a metric; other values are looked at as outputs"
+        return None if values == ["finite"] else (values[0] if values else "task", said, fix)
+    return None if values else ("output", "nothing is expected of the output", f"add {_listed(_VALUE_CONDITIONS)}")
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return f"{', '.join(names[:-1])} or {names[-1]}"
 
 
 def unbound_expectation(context: Context) -> Iterator[Finding]:
@@ -89,7 +100,8 @@ def _output_problem(context: Context, output: str | int) -> str | None:
         index = output if isinstance(output, int) else whole(output)
         if index is None:
             return f"outputs is a list, so an output is named by its index (0 to {count - 1}), not {output!r}"
-        return None if -count <= index < count else f"there is no output {index}: outputs has {count} entries"
+        entries = "1 entry" if count == 1 else f"{count} entries"
+        return None if -count <= index < count else f"there is no output {index}: outputs has {entries}"
     names = output_names(context)
     if str(output) in names:
         return None

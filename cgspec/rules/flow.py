@@ -11,51 +11,63 @@ from cgspec.rules.context import Context, Rule
 
 def unused_input(context: Context) -> Iterator[Finding]:
     """An input that no task and no output reads."""
-    for name in context.catalogue.inputs:
-        if f"inputs.{name}" not in context.wiring.named and not _feeds_nothing_known(context):
-            why = "Ray refuses a graph in which an input reaches no output"
-            fix = f"remove it, or read inputs.{name} in a task"
-            yield Finding(
-                "unused-input", f"nothing reads the input {name}", ("inputs", name), on="key", why=why, fix=fix
-            )
-
-
-def _feeds_nothing_known(context: Context) -> bool:
-    """Whether some task could not be read at all, so that it may be the one that reads."""
-    return any(section == "tasks" for section, _ in context.catalogue.faulty)
+    unread = [name for name in context.catalogue.inputs if f"inputs.{name}" not in context.wiring.named]
+    if context.catalogue.is_lost("tasks") or len(unread) <= context.wiring.strays["inputs"]:
+        return
+    for name in unread:
+        why = "Ray refuses a graph in which an input reaches no output"
+        fix = f"remove it, or read inputs.{name} in a task"
+        yield Finding("unused-input", f"nothing reads the input {name}", ("inputs", name), on="key", why=why, fix=fix)
 
 
 def dangling_task(context: Context) -> Iterator[Finding]:
     """A task whose result nobody reads and that is not called for its effect."""
-    if not context.wiring.outputs and "outputs" not in context.wiring.broken:
+    unread = [family for family in _ends(context) if family.returns != ()]
+    known = context.wiring.outputs or "outputs" in context.wiring.broken
+    if not known or context.catalogue.is_lost("outputs") or len(unread) <= context.wiring.strays["tasks"]:
         return
-    for name, family in context.wiring.tasks.items():
-        if name in context.wiring.named or family.returns == () or _feeds_nothing_known(context):
-            continue
-        if context.is_whole("tasks", name):
+    for family in unread:
+        if context.is_whole("tasks", family.name):
+            path = ("tasks", family.name)
             why = "Ray refuses a task that feeds nothing"
-            fix = f"add it to outputs ({_line(context, family)}), or say returns: [] if it is called for its effect"
-            yield Finding("dangling-task", f"nothing reads {name}", ("tasks", name), on="key", why=why, fix=fix)
+            fix = f"{_line(context, family)}, or say returns: [] if it is called for its effect"
+            yield Finding("dangling-task", f"nothing reads {family.name}", path, on="key", why=why, fix=fix)
+
+
+def _ends(context: Context) -> list[TaskFamily]:
+    """The tasks that nobody reads."""
+    return [family for name, family in context.wiring.tasks.items() if name not in context.wiring.named]
 
 
 def _line(context: Context, family: TaskFamily) -> str:
-    reference = f"{family.name}.*" if family.axes else family.name
-    return f"{family.name}: {reference}" if context.wiring.form == "map" else reference
+    """The line that makes a task an output."""
+    reference = _reference(family)
+    if context.wiring.form == "map":
+        return f"add `{family.name}: {reference}` to outputs"
+    raw = context.raw(("outputs",))
+    if context.wiring.form == "single" and isinstance(raw, str):
+        return f"write outputs: [{raw}, {reference}]"
+    return f"add {reference} to outputs"
 
 
 def no_outputs(context: Context) -> Iterator[Finding]:
     """A spec that asks for nothing back."""
-    if context.wiring.outputs or "outputs" in context.wiring.broken or _feeds_nothing_known(context):
+    if context.wiring.outputs or "outputs" in context.wiring.broken:
         return
-    ends = [family for name, family in context.wiring.tasks.items() if name not in context.wiring.named]
+    if context.catalogue.is_lost("outputs") or context.catalogue.is_lost("tasks"):
+        return
+    ends = _ends(context)
     results = [family for family in ends if family.returns != ()]
-    if results or not ends:
-        names = ", ".join(_reference(family) for family in results) or "TASK"
-        message = "the spec has no outputs, so nothing comes back"
-        fix = f"add e.g. outputs: [{names}]" if len(results) != 1 else f"add outputs: {names}"
-        yield Finding(
-            "no-outputs", message, ("outputs",) if context.spec.outputs is not None else (), on="key", fix=fix
-        )
+    if ends and not results:
+        return
+    path = ("outputs",) if context.spec.outputs is not None else ()
+    if not context.spec.tasks and not any(section == "tasks" for section, _ in context.catalogue.faulty):
+        fix = "add a task: NAME: {call: actor.method, in: {parameter: inputs.x}}"
+        yield Finding("no-outputs", "the spec has no tasks, so nothing is run", ("tasks",), on="key", fix=fix)
+        return
+    names = ", ".join(_reference(family) for family in results) or "TASK"
+    fix = f"add outputs: [{names}]" if len(results) > 1 else f"add outputs: {names}"
+    yield Finding("no-outputs", "the spec has no outputs, so nothing comes back", path, on="key", fix=fix)
 
 
 def _reference(family: TaskFamily) -> str:

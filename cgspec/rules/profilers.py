@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from cgspec.diagnostics import Finding, Path, suggest
+from cgspec.diagnostics import Finding, Path, Related, suggest
 from cgspec.families import ActorFamily, whole
 from cgspec.rules.context import Context, Rule
 from cgspec.spec import ProfileSpec
@@ -31,18 +31,18 @@ def profiler_conflict(context: Context) -> Iterator[Finding]:
     profiles = list(enumerate(context.spec.profile))
     for number, profile in profiles:
         if profile.kind == "none" and len(profiles) > 1:
-            yield Finding("profiler-conflict", "none stands alone, and here are other profilers", ("profile", number))
-    for _, torch in (entry for entry in profiles if entry[1].kind == "torch"):
+            message, fix = "none stands alone, and here are other profilers", "remove none, or the others"
+            yield Finding("profiler-conflict", message, ("profile", number), fix=fix)
+    for first, torch in (entry for entry in profiles if entry[1].kind == "torch"):
         for number, nsight in (entry for entry in profiles if entry[1].kind == "nsight"):
             actors = context.catalogue.actors
             shared = sorted(_selected(torch, actors) & _selected(nsight, actors))
             if shared:
                 message = f"torch and nsight both watch {', '.join(shared)}"
                 why = "both read the GPU through CUPTI, which serves one of them at a time"
-                fix = (
-                    "run them one after the other (--profile torch, then --profile nsight), or give each its own actors"
-                )
-                yield Finding("profiler-conflict", message, ("profile", number), why=why, fix=fix)
+                fix = "run one after the other (--profile torch, then --profile nsight), or give each its own actors"
+                made = (Related("torch is here", ("profile", first)),)
+                yield Finding("profiler-conflict", message, ("profile", number), why=why, fix=fix, related=made)
                 return
 
 
@@ -62,7 +62,8 @@ def profile_setting(context: Context) -> Iterator[Finding]:
         for key, kinds in _ONLY_FOR.items():
             if key in profile.model_fields_set and profile.kind not in kinds:
                 message = f"{key} is a setting of {' and '.join(kinds)}, and {profile.kind} would ignore it"
-                yield Finding("profile-setting", message, ("profile", number, key), "warning", on="key")
+                path: Path = ("profile", number, key)
+                yield Finding("profile-setting", message, path, "warning", on="key", fix=f"remove {key}")
 
 
 def profile_actor(context: Context) -> Iterator[Finding]:

@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterator
 
 from cgspec.buffers import reserved
-from cgspec.diagnostics import Finding, Path, suggest
+from cgspec.diagnostics import Finding, Path, Related, suggest
+from cgspec.families import axes_made
 from cgspec.quantities import show_size
 from cgspec.references import leaves
 from cgspec.rules.context import Context, Rule
@@ -21,14 +22,18 @@ def inflight(context: Context) -> Iterator[Finding]:
     run, engine = context.spec.run, context.spec.engine
     if engine.max_inflight is not None and run.inflight > engine.max_inflight:
         message = f"run.inflight is {run.inflight}, and engine.max_inflight allows {engine.max_inflight}"
-        yield Finding("inflight", message, ("run", "inflight"), fix="raise max_inflight, or leave it out")
+        made = (Related("max_inflight is here", ("engine", "max_inflight")),)
+        fix = "raise engine.max_inflight, or leave it out: it is run.inflight by default"
+        yield Finding("inflight", message, ("run", "inflight"), fix=fix, related=made)
 
 
 def feedbacks(context: Context) -> Iterator[tuple[Feedback, Path]]:
     """Every ``$feedback`` among the inputs."""
     for name, value in context.readings.inputs.items():
         for found in _find(value):
-            yield found, ("inputs", name)
+            path = context.catalogue.inputs[name].path
+            direct = isinstance(value, Feedback) and found is value
+            yield found, (*path, "$feedback") if direct else path
 
 
 def _find(value: Value) -> Iterator[Feedback]:
@@ -64,9 +69,12 @@ def feedback_lag(context: Context) -> Iterator[Finding]:
     for feedback, path in feedbacks(context):
         if context.spec.run.inflight > feedback.lag:
             window = context.spec.run.inflight
-            message = f"{path[1]} needs the output of {feedback.lag} iterations ago, and {window} are in flight"
-            fix = f"set run.inflight to at most {feedback.lag}"
-            yield Finding("feedback-lag", message, path, on="key", fix=fix)
+            ago = "of the iteration before" if feedback.lag == 1 else f"of {feedback.lag} iterations ago"
+            message = f"{path[1]} needs the output {ago}, and {window} iterations are in flight"
+            why = "an iteration can only begin when the output that it feeds back is there"
+            fix = f"set run.inflight to at most {feedback.lag}, or raise lag"
+            made = (Related("inflight is here", ("run", "inflight")),)
+            yield Finding("feedback-lag", message, path, why=why, fix=fix, related=made)
 
 
 def feedback_output(context: Context) -> Iterator[Finding]:
@@ -78,7 +86,7 @@ def feedback_output(context: Context) -> Iterator[Finding]:
         if feedback.output not in names:
             offer = suggest(feedback.output, names, noun="outputs with a name")
             message = f"{path[1]} feeds back the output {feedback.output}, which there is not; {offer}"
-            yield Finding("feedback-output", message, path, on="key")
+            yield Finding("feedback-output", message, path)
 
 
 def buffers(context: Context) -> Iterator[Finding]:
@@ -109,9 +117,10 @@ def ray_client(context: Context) -> Iterator[Finding]:
     """An address of a Ray Client, which cannot bind graphs."""
     address = context.spec.cluster.address
     if address.startswith("ray://"):
-        message = f"{address} is a Ray Client address, and a graph cannot be bound through Ray Client"
+        message = f"{address} is the address of a Ray Client server"
+        why = "Ray cannot bind a compiled graph through Ray Client (ray-project/ray#50328)"
         fix = "run cgspec on a node of the cluster (address: auto), or submit it as a Ray job"
-        yield Finding("ray-client", message, ("cluster", "address"), fix=fix)
+        yield Finding("ray-client", message, ("cluster", "address"), why=why, fix=fix)
 
 
 def bad_address(context: Context) -> Iterator[Finding]:
@@ -120,16 +129,20 @@ def bad_address(context: Context) -> Iterator[Finding]:
     host, _, port = address.rpartition(":")
     if address in ("local", "auto") or address.startswith("ray://") or (host and port.isdigit()):
         return
-    yield Finding("bad-address", f"{address!r} is no address: it is local, auto or host:port", ("cluster", "address"))
+    fix = f"write {address}:6379, where 6379 is Ray's usual port" if address.replace(".", "").isalnum() else ""
+    message = f"{address!r} is no address: it is local, auto or host:port"
+    yield Finding("bad-address", message, ("cluster", "address"), fix=fix)
 
 
 def same_node_axis(context: Context) -> Iterator[Finding]:
     """``same_node`` names an axis that the actor does not have."""
     for name, actor in context.catalogue.actors.items():
-        for axis in actor.spec.same_node or ():
+        for number, axis in enumerate(actor.spec.same_node or ()):
             if axis not in actor.axes:
                 offer = suggest(axis, actor.axes, noun=f"axes of {name}")
-                yield Finding("same-node", f"{name} has no axis {axis}; {offer}", ("actors", name, "same_node"))
+                message = f"{name} has no axis {axis} whose members could share a node; {offer}"
+                path: Path = ("actors", name, "same_node", number)
+                yield Finding("same-node", message, path, related=axes_made(actor))
 
 
 RULES = (

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from cgspec.diagnostics import Finding, Path
+from cgspec.diagnostics import Finding, Path, Related
 from cgspec.families import ActorFamily, TaskFamily
 from cgspec.graph import Graph, InputRef, TaskRef
 from cgspec.references import At, Reference, Shift, leaves
@@ -92,7 +92,9 @@ def transport_input(context: Context) -> Iterator[Finding]:
         if kind in ("auto", "accelerator", "nccl", "shm"):
             message = f"the input {name} is a map with a transport, and is sent as it stands: an input has no transport"
             why = "the driver has no accelerator channel: inputs travel through host memory"
-            yield Finding("transport-input", message, (*family.path, "transport"), "warning", on="key", why=why)
+            fix = "say transport on the task whose result travels"
+            where = (*family.path, "transport")
+            yield Finding("transport-input", message, where, "warning", on="key", why=why, fix=fix)
 
 
 def transport_unread(context: Context) -> Iterator[Finding]:
@@ -143,26 +145,42 @@ def transport_no_gpu(context: Context) -> Iterator[Finding]:
     if context.spec.engine.kind == "local" or context.rehearse:
         return
     for sender in _accelerated(context):
-        for actor in _distinct(sender.actor, *sender.crossing):
-            if actor.spec.num_gpus == 0 and ("actors", actor.name) not in context.catalogue.incomplete:
-                role = "sends" if actor is sender.actor else "receives"
-                message = f"{actor.name} {role} {sender.family.name} by accelerator and has no GPU"
-                why = "NCCL moves tensors between GPUs"
-                fix = f"give {actor.name} num_gpus: 1, or use transport: shm"
-                yield Finding("transport-no-gpu", message, sender.path, why=why, fix=fix)
+        actors = [actor for actor in _distinct(sender.actor, *sender.crossing) if actor.spec.num_gpus == 0]
+        lacking = [actor for actor in actors if ("actors", actor.name) not in context.catalogue.incomplete]
+        if lacking:
+            names, others = _names(lacking), _names(sender.crossing)
+            message = f"{sender.family.name} goes by accelerator from {sender.actor.name} to {others}, and "
+            message += f"{names} {'have' if len(lacking) > 1 else 'has'} no GPU"
+            why = "NCCL moves tensors between GPUs"
+            fix = f"give {names} num_gpus: 1, or use transport: shm"
+            yield Finding("transport-no-gpu", message, sender.path, why=why, fix=fix, related=_here(lacking))
+
+
+def _names(actors: Iterable[ActorFamily]) -> str:
+    return " and ".join(actor.name for actor in actors)
+
+
+def _here(actors: Iterable[ActorFamily], key: str = "") -> tuple[Related, ...]:
+    """Where actors are, or what they say under a key."""
+    found = []
+    for actor in actors:
+        message = f"{key} of {actor.name}" if key else f"{actor.name} is here"
+        path: Path = ("actors", actor.name, key) if key else ("actors", actor.name)
+        found.append(Related(message, path, "key"))
+    return tuple(found)
 
 
 def transport_shared_gpu(context: Context) -> Iterator[Finding]:
     """An accelerator transport between actors that share one GPU."""
     for sender in _accelerated(context):
-        for actor in _distinct(sender.actor, *sender.crossing):
-            if 0 < actor.spec.num_gpus < 1:
-                message = (
-                    f"{actor.name} has {actor.spec.num_gpus:g} of a GPU, and {sender.family.name} goes by accelerator"
-                )
-                why = "two members of an NCCL group cannot share one GPU"
-                fix = f"give {actor.name} num_gpus: 1, or use transport: shm"
-                yield Finding("transport-shared-gpu", message, sender.path, why=why, fix=fix)
+        sharing = [actor for actor in _distinct(sender.actor, *sender.crossing) if 0 < actor.spec.num_gpus < 1]
+        if sharing:
+            has = " and ".join(f"{actor.name} has {actor.spec.num_gpus:g} of a GPU" for actor in sharing)
+            message = f"{sender.family.name} goes by accelerator, and {has}"
+            why = "two members of an NCCL group cannot share one GPU"
+            fix = f"give {_names(sharing)} num_gpus: 1, or use transport: shm"
+            made = _here(sharing, "num_gpus")
+            yield Finding("transport-shared-gpu", message, sender.path, why=why, fix=fix, related=made)
 
 
 def transport_device(context: Context) -> Iterator[Finding]:
@@ -187,7 +205,9 @@ def two_devices(context: Context) -> Iterator[Finding]:
             if known[0] != device:
                 message = f"{actor.name} has tensors on {known[0]} (by {known[1].family.name}) and on {device}"
                 why = "Ray keeps one device per process: the last one that is set would win"
-                yield Finding("two-devices", message, (*sender.path, "device"), why=why)
+                fix = f"say the same device in every transport that {actor.name} sends or receives"
+                made = (Related(f"{known[0]} is said here", (*known[1].path, "device")),)
+                yield Finding("two-devices", message, (*sender.path, "device"), why=why, fix=fix, related=made)
                 break
 
 
@@ -196,11 +216,13 @@ def auto_several_gpus(context: Context) -> Iterator[Finding]:
     for sender in _senders(context):
         if sender.transport.kind != "auto":
             continue
-        for actor in _distinct(sender.actor, *sender.crossing):
-            if actor.spec.num_gpus > 1:
-                message = f"{actor.name} has {actor.spec.num_gpus:g} GPUs, and {sender.family.name} goes by auto"
-                why = "Ray cannot choose a transport for an actor with several GPUs"
-                yield Finding("auto-several-gpus", message, sender.path, why=why, fix="say accelerator or shm")
+        several = [actor for actor in _distinct(sender.actor, *sender.crossing) if actor.spec.num_gpus > 1]
+        if several:
+            has = " and ".join(f"{actor.name} has {actor.spec.num_gpus:g} GPUs" for actor in several)
+            message = f"{sender.family.name} goes by auto, and {has}"
+            why, fix = "Ray cannot choose a transport for an actor with several GPUs", "say accelerator or shm"
+            made = _here(several, "num_gpus")
+            yield Finding("auto-several-gpus", message, sender.path, why=why, fix=fix, related=made)
 
 
 def overlap_unused(context: Context) -> Iterator[Finding]:
@@ -211,7 +233,9 @@ def overlap_unused(context: Context) -> Iterator[Finding]:
     if context.wiring.groups:
         name = next(iter(context.wiring.groups))
         message = f"overlap cannot be used with a collective ({name})"
-        yield Finding("overlap", message, path, on="key", why="Ray refuses the two together")
+        made = (Related(f"{name} is here", ("tasks", name), "key"),)
+        why = "Ray refuses the two together"
+        yield Finding("overlap", message, path, on="key", why=why, fix="remove overlap", related=made)
     elif not any(True for _ in _accelerated(context)):
         message = "overlap needs an edge that goes by accelerator, and there is none"
         yield Finding("overlap", message, path, on="key", fix="remove overlap")

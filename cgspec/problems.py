@@ -1,0 +1,186 @@
+"""What pydantic finds wrong with a spec, as findings in the user's words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Set
+from typing import Any
+
+from pydantic import BaseModel
+
+from cgspec import spec as language
+from cgspec.diagnostics import Finding, Path, nearest, suggest
+from cgspec.spec import Spec
+
+_MODELS: dict[tuple[str, ...], tuple[type[BaseModel], str]] = {
+    (): (Spec, "a spec"),
+    ("actors", "*"): (language.ActorSpec, "an actor"),
+    ("tasks", "*"): (language.TaskSpec, "a task"),
+    ("tasks", "*", "transport"): (language.TransportSpec, "a transport"),
+    ("tasks", "*", "payload"): (language.PayloadSpec, "a payload"),
+    ("engine",): (language.EngineSpec, "engine"),
+    ("engine", "timeouts"): (language.TimeoutsSpec, "timeouts"),
+    ("cluster",): (language.ClusterSpec, "cluster"),
+    ("setup", "*"): (language.SetupSpec, "a setup call"),
+    ("run",): (language.RunSpec, "run"),
+    ("profile",): (language.ProfileSpec, "a profile"),
+    ("profile", "*"): (language.ProfileSpec, "a profile"),
+    ("expect", "*"): (language.ExpectSpec, "an expectation"),
+    ("expect", "*", "close"): (language.CloseSpec, "close"),
+    ("sweep",): (language.SweepSpec, "a sweep"),
+}
+
+
+_NOUNS = {
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "string_type": "text",
+    "bool_type": "true or false",
+    "dict_type": "a map",
+    "list_type": "a list",
+    "model_type": "a map",
+    "model_attributes_type": "a map",
+}
+
+
+_EXAMPLES = {
+    "actors": "actors: {name: {class: file.py:Class}}",
+    "tasks": "tasks: {name: {call: actor.method, in: {parameter: inputs.x}}}",
+    "class": "class: file.py:Class (relative to the file that says it) or package.module:Class",
+    "kind": "kind, e.g. kind: torch for a profile, kind: accelerator for a transport",
+}
+"""What a key may look like that is missing."""
+
+
+def findings_of(problems: list[Any], data: Any, lost: Set[Path]) -> list[Finding]:
+    """One finding for each problem.
+
+    Args:
+        problems: ``ValidationError.errors()``.
+        data: what was validated.
+        lost: paths that were there and had to be left out, so that nothing is said about their absence.
+    """
+    found: dict[tuple[Path, str], Finding] = {}
+    unknown = [real_path(problem["loc"], data) for problem in problems if problem["type"] == "extra_forbidden"]
+    excused = {(*path[:-1], nearest(str(path[-1]), _keys(path[:-1]))) for path in unknown} | lost
+    for problem in problems:
+        missing = problem["type"] == "missing"
+        if missing and (*real_path(problem["loc"], data), problem["loc"][-1]) in excused:
+            continue
+        finding = _finding(problem, data)
+        key = finding.path, f"{finding.code} {problem['loc'][-1] if missing else ''}"
+        known = found.get(key)
+        if known is None:
+            found[key] = finding
+        elif finding.code == "wrong-type" and finding.message != known.message:
+            found[key] = _either(known, finding)
+    return list(found.values())
+
+
+def _either(first: Finding, second: Finding) -> Finding:
+    """One finding for a key that may be of two types."""
+    start, _, end = first.message.partition(", not ")
+    other = second.message.partition(", not ")[0].split(" is ", 1)[-1]
+    return Finding("wrong-type", f"{start} or {other}, not {end}", first.path)
+
+
+def _finding(problem: Any, data: Any) -> Finding:
+    kind, loc, path = problem["type"], problem["loc"], real_path(problem["loc"], data)
+    name = _label(path)
+    if kind == "extra_forbidden":
+        return _unknown_key(path)
+    if kind == "missing":
+        return _missing_key(path, str(loc[-1]))
+    if loc and loc[-1] == "[key]":
+        return Finding("wrong-type", f"a key is text here, not {str(loc[-2])[:60]!r}", path, on="key")
+    if kind in _NOUNS:
+        return Finding("wrong-type", f"{name} is {_NOUNS[kind]}, not {_show(problem['input'])}", path)
+    if kind == "literal_error":
+        choices = [part.strip().strip("'") for part in re.split(r",| or ", str(problem["ctx"]["expected"]))]
+        return _unknown_choice(name, problem["input"], choices, path)
+    if kind == "value_error":
+        error = str(problem["ctx"]["error"])
+        return Finding("bad-unit", f"{name}: {error}", path)
+    return Finding("out-of-range", f"{name}: {_range_message(problem)}", path)
+
+
+def _missing_key(path: Path, key: str) -> Finding:
+    model, noun = _model(path)
+    named = len(path) > 1 and isinstance(path[-1], str) and path[-2] in ("actors", "tasks")
+    owner = f"{noun.split()[-1]} {path[-1]}" if named else noun
+    fix = _EXAMPLES.get(key, "")
+    if not fix:
+        field_info = next((f for n, f in model.model_fields.items() if (f.alias or n) == key), None)
+        fix = f"{key}: {field_info.description}" if field_info and field_info.description else ""
+    return Finding("missing-key", f"{owner} needs {key}", path, on="key", fix=fix and f"add {fix}")
+
+
+def _range_message(problem: Any) -> str:
+    ctx = problem.get("ctx", {})
+    shown = _show(problem["input"])
+    if problem["type"] == "greater_than_equal":
+        return f"{shown} is less than {ctx['ge']}, the least that is allowed"
+    if problem["type"] == "less_than_equal":
+        return f"{shown} is more than {ctx['le']}, the most that is allowed"
+    return f"{problem['msg'][0].lower()}{problem['msg'][1:]}, and it is {shown}"
+
+
+def _unknown_choice(name: str, value: Any, choices: list[str], path: Path) -> Finding:
+    offer = suggest(value, choices, noun="it is one of") if isinstance(value, str) else f"it is {' or '.join(choices)}"
+    return Finding("wrong-type", f"{name} cannot be {_show(value)}; {offer}", path)
+
+
+def _keys(path: Path) -> list[str]:
+    return [field.alias or name for name, field in _model(path)[0].model_fields.items()]
+
+
+def _unknown_key(path: Path) -> Finding:
+    noun = _model(path[:-1])[1]
+    offer = suggest(str(path[-1]), _keys(path[:-1]), noun="its keys are", most=20)
+    fix = "a key that starts with x- is ignored" if not path[:-1] else ""
+    return Finding("unknown-key", f"{path[-1]} is no key of {noun}; {offer}", path, on="key", fix=fix)
+
+
+def _model(path: Path) -> tuple[type[BaseModel], str]:
+    for pattern, found in _MODELS.items():
+        if len(pattern) == len(path) and all(p in ("*", part) for p, part in zip(pattern, path, strict=True)):
+            return found
+    return _model(path[:-1]) if path else (Spec, "a spec")
+
+
+def _label(path: Path) -> str:
+    if len(path) == 2 and path[0] in ("actors", "tasks"):
+        return f"{str(path[0]).removesuffix('s')} {path[1]}"
+    names = [str(part) for part in path if isinstance(part, str)]
+    return names[-1] if names else "a spec"
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, dict):
+        return "a map"
+    if isinstance(value, list):
+        return "a list"
+    if value is None:
+        return "nothing"
+    text = repr(value)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def real_path(loc: tuple[str | int, ...], data: Any) -> Path:
+    """pydantic's location without its own marks (union branches, ``[key]``), as far as the data goes."""
+    path: list[str | int] = []
+    for part in loc:
+        if exists(data, (part,)):
+            data = data[part]
+            path.append(part)
+    return tuple(path)
+
+
+def exists(data: Any, path: Path) -> bool:
+    """Whether data has something at a path."""
+    for part in path:
+        if not (part in data if isinstance(data, dict) else isinstance(data, list) and part in range(len(data))):
+            return False
+        data = data[part]
+    return True
