@@ -249,9 +249,13 @@ class Chronicle:
     def _save(self, *, wait: float = 0.0) -> None:
         with suppress(TooLate):
             self.record.machine = self._machine.result(timeout=wait)
+        self._folder.write(FILE, self.told().as_json())
+
+    def told(self) -> Record:
+        """The record without secrets: what is written and shown."""
         shown: dict[str, Any] = self.record.model_dump(mode="json", by_alias=True)
         clean = self._redactor.data(shown) | {"run_dir": shown["run_dir"], "root": shown["root"]}
-        self._folder.write(FILE, Record.model_validate(clean).as_json())
+        return Record.model_validate(clean)
 
 
 def _label(passed: Passed) -> str:

@@ -306,7 +306,7 @@ class _Run:
         error = self.error or self.chronicle.trouble()
         failed = any(verdict.passed is False for verdict in self.chronicle.record.expect)
         code = error.exit_code if error is not None else int(failed)
-        return Result(self.chronicle.record, self.folder.path, code, first, last, error)
+        return Result(self.chronicle.told(), self.folder.path, code, first, last, error)
 
 
 class _Looker:

@@ -21,7 +21,7 @@ from cgspec.record import Record, load
 from cgspec.redaction import Redactor, looks_secret
 from cgspec.run import run
 from cgspec.showing import plain, short
-from cgspec.views.summary import text
+from cgspec.views.summary import text, to_json
 from cgspec.writing import as_yaml
 
 STORED = Path(__file__).parent / "data" / "run-v1"
@@ -214,7 +214,7 @@ def test_no_file_of_a_run_holds_a_secret(tmp_path: Path, monkeypatch: pytest.Mon
     made, _ = secret_job(tmp_path, monkeypatch)
     result = run(made)
     assert result.last == SECRETS[2]
-    (result.run_dir / "spec.yaml").exists()
+    assert SECRETS[2] not in text(result.record) + json.dumps(to_json(result.record))
     for path in result.run_dir.rglob("*"):
         if path.is_file():
             found = [secret for secret in SECRETS if re.search(rf"\b{re.escape(secret)}", path.read_text())]

@@ -228,7 +228,7 @@ def next_command(record: Record) -> str | None:
     if record.status == "not-able" and not record.rehearsal and any(actor.num_gpus for actor in record.actors):
         return f"{_command(record)} --rehearse"
     if failure is not None:
-        again = failure.iteration is not None and failure.task is not None
+        again = failure.iteration is not None and failure.task is not None and failure.kind in LOCAL_KINDS
         return f"{_command(record)} --only {failure.iteration} --engine local" if again else None
     failed = [verdict for verdict in record.expect if verdict.passed is False]
     if failed:
@@ -240,6 +240,8 @@ def next_command(record: Record) -> str | None:
     return f"{_command(record)} --profile torch" if record.status == "passed" else None
 
 
+LOCAL_KINDS = ("raised", "arity")
+"""Failures that the local engine repeats; others belong to processes and their borders."""
 FLAGS = ("variant", "engine.kind", "profile", "run.iterations")
 """Overrides that have flags of their own; of these only the variant belongs in a suggestion."""
 
