@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cgspec import account, machine
+from cgspec import account, machine, presenting
 from cgspec.engines import Engine
 from cgspec.errors import Failure, NotAble, RunError
 from cgspec.expectations import Verdict
@@ -23,6 +23,7 @@ from cgspec.plans import profiles_of
 from cgspec.record import FILE, Machine, Record, finding_json
 from cgspec.redaction import Redactor
 from cgspec.showing import plain
+from cgspec.views import plan
 from cgspec.writing import as_yaml
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class Chronicle:
         resolved = place | self._redactor.spec(said)
         self._folder.write("spec.yaml", self._redactor.yaml(self._job.text))
         self._folder.write("spec.resolved.yaml", as_yaml(resolved))
+        self._folder.write("plan.json", json.dumps(plan.as_data(self._job.graph), ensure_ascii=False) + "\n")
         self._folder.append("samples.csv", SAMPLES_HEAD)
         self._save()
 
@@ -203,6 +205,8 @@ class Chronicle:
         if (error := self.trouble()) is not None and self.record.failure is None:
             self.record.failure = account.failure_record(error.failure, self._job.locate)
             self.record.status = error.status
+        self._save()
+        self.record.notes += presenting.present(self._folder.path, self.record, self._job.graph)
         self._save()
 
     def trouble(self) -> NotAble | None:

@@ -1,0 +1,130 @@
+"""Reads what the clocks left in a run folder: ``timeline.csv`` (the flight recorder) and ``samples.csv`` (the driver).
+
+Both are in ns of the driver's ``time.monotonic_ns``. A phase is a ``Segment``: the files are read once, row by row, and
+two phases with the same label are two segments. What is missing, or was cut off when a run was killed, is not there.
+"""
+
+from __future__ import annotations
+
+import csv
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cgspec.record import PhaseRecord
+
+TIMELINE, SAMPLES = "timeline.csv", "samples.csv"
+
+
+@dataclass
+class Rows:
+    """Intervals of one task, or of the driver: ``iteration[k]`` ran from ``start[k]`` to ``end[k]``, in ns.
+
+    ``end`` is 0 for an iteration of the driver that raised.
+    """
+
+    iteration: array[int] = field(default_factory=lambda: array("q"))
+    start: array[int] = field(default_factory=lambda: array("q"))
+    end: array[int] = field(default_factory=lambda: array("q"))
+
+    def add(self, iteration: int, start: int, end: int) -> None:
+        """One more interval."""
+        self.iteration.append(iteration)
+        self.start.append(start)
+        self.end.append(end)
+
+    def lengths(self) -> list[int]:
+        """The ns of every interval that has an end."""
+        return [end - start for start, end in zip(self.start, self.end, strict=True) if end]
+
+    def by_iteration(self) -> dict[int, tuple[int, int]]:
+        """Start and end of every iteration that is held."""
+        return {i: (s, e) for i, s, e in zip(self.iteration, self.start, self.end, strict=True)}
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+@dataclass
+class Segment:
+    """One phase: ``tasks`` by name, and the driver's iterations."""
+
+    label: str
+    tasks: dict[str, Rows] = field(default_factory=dict)
+    driver: Rows = field(default_factory=Rows)
+
+
+def label_of(phase: PhaseRecord) -> str:
+    """A phase's name in the two files."""
+    return f"{phase.name}-{phase.profiled}" if phase.name == "profile" and phase.profiled else phase.name
+
+
+def read_segments(run_dir: Path) -> list[Segment]:
+    """All phases, in the order in which they happened."""
+    tasks = list(_task_segments(run_dir / TIMELINE))
+    drivers = list(_driver_segments(run_dir / SAMPLES))
+    found: list[Segment] = []
+    for segment in drivers:
+        same = next((other for other in tasks if other.label == segment.label), None)
+        if same is not None:
+            tasks.remove(same)
+            segment.tasks = same.tasks
+        found.append(segment)
+    return found + tasks
+
+
+def read_phase(run_dir: Path, label: str) -> Segment | None:
+    """The first phase with that label."""
+    return next((segment for segment in read_segments(run_dir) if segment.label == label), None)
+
+
+def _task_segments(path: Path) -> Iterator[Segment]:
+    segment, rows, current = None, Rows(), None
+    for label, place, task, began, ended in _rows(path, 5):
+        if not ended or int(ended) < int(began):
+            continue
+        iteration, start, end = int(place), int(began), int(ended)
+        again = segment is not None and task in segment.tasks
+        if (
+            segment is None
+            or label != segment.label
+            or (again and (task != current or iteration <= rows.iteration[-1]))
+        ):
+            if segment is not None:
+                yield segment
+            segment, current = Segment(label), None
+        if task != current:
+            current, rows = task, segment.tasks.setdefault(task, Rows())
+        rows.add(iteration, start, end)
+    if segment is not None:
+        yield segment
+
+
+def _driver_segments(path: Path) -> Iterator[Segment]:
+    segment = None
+    for label, iteration, submitted, latency in _rows(path, 4):
+        place, start = int(iteration), int(submitted)
+        if segment is None or label != segment.label or place <= segment.driver.iteration[-1]:
+            if segment is not None:
+                yield segment
+            segment = Segment(label)
+        segment.driver.add(place, start, start + int(latency) if latency else 0)
+    if segment is not None:
+        yield segment
+
+
+def _rows(path: Path, columns: int) -> Iterator[list[str]]:
+    """The rows below the head; a last one that was cut off is left out."""
+    if not path.exists():
+        return
+    with path.open(encoding="utf-8", errors="replace", newline="") as file:
+        reader = csv.reader(file)
+        next(reader, None)
+        for row in reader:
+            if len(row) == columns and _whole(row[1]) and _whole(row[-2]) and _whole(row[-1] or "0"):
+                yield row
+
+
+def _whole(cell: str) -> bool:
+    return cell.isascii() and cell.isdigit()
