@@ -7,6 +7,7 @@ import re
 import struct
 import subprocess
 import sys
+import time
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -109,8 +110,15 @@ def test_huge_png_is_bounded() -> None:
     assert max(width, height) <= 16_100 and width * height <= 17_000_000
 
 
-def test_pdf_is_a_pdf() -> None:
-    assert render(send_recv(), "pdf").startswith(b"%PDF-")
+@pytest.mark.parametrize(("zone", "date"), [("UTC", b"19700101000000Z"), ("XXX-3:30", b"19700101000000+00'00")])
+def test_pdf_does_not_tell_the_time_of_day(monkeypatch: pytest.MonkeyPatch, zone: str, date: bytes) -> None:
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    pdf = render(send_recv(), "pdf")
+    monkeypatch.undo()
+    time.tzset()
+    assert pdf.startswith(b"%PDF-")
+    assert re.findall(rb"Date \(D:([^)]*)", pdf) == [date]
 
 
 @pytest.mark.parametrize("form", FORMATS)

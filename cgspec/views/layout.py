@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import sys
 import tempfile
 import threading
@@ -18,6 +19,9 @@ FINE_DPI = 192
 MOST_PIXELS = 16_000_000
 MOST_SIDE = 16_000
 
+_DATE = re.compile(rb"(?<=/CreationDate \(D:)\d{14}(?:Z|([+-]\d\d'\d\d))")
+"""Cairo writes the time of day into PDFs, whatever ``SOURCE_DATE_EPOCH`` says."""
+
 _ONE_AT_A_TIME = threading.Lock()
 """Graphviz keeps state of its own and is not safe for threads."""
 
@@ -27,16 +31,22 @@ def lay_out(text: str, form: str, *, engine: str = "dot", dpi: float | None = No
 
     Args:
         form: a format of Graphviz: ``svg``, ``png``, ``pdf``, ``plain``.
-        engine: ``dot``, or ``nop2`` where the text already holds positions.
+        engine: ``dot``, or ``nop`` where the text says where every node is.
     """
     import pygraphviz
 
     graph: Any = pygraphviz.AGraph
-    with _ONE_AT_A_TIME, _no_clock(), _no_chatter():
+    with _ONE_AT_A_TIME, _no_chatter():
         drawing = graph(string=text)
         if dpi is not None:
             drawing.graph_attr["dpi"] = f"{dpi:.2f}"
-        return bytes(drawing.draw(format=form, prog=engine))
+        drawn = bytes(drawing.draw(format=form, prog=engine))
+    return _DATE.sub(_no_date, drawn, count=1) if form == "pdf" else drawn
+
+
+def _no_date(found: re.Match[bytes]) -> bytes:
+    """A fixed date of the same length, since a PDF counts its bytes."""
+    return b"19700101000000" + (b"+00'00" if found[1] else b"Z")
 
 
 def lay_out_png(text: str, *, engine: str = "dot") -> bytes:
@@ -64,18 +74,6 @@ def _plain_letters(text: str) -> str:
     """DOT text in ASCII, as the built-in letters know no other."""
     plainer = text.replace("&#160;", " ").translate({0xA0: " ", 0xB7: "-", 0xD7: "x", 0x2026: "~"})
     return plainer.encode("ascii", "replace").decode("ascii")
-
-
-@contextmanager
-def _no_clock() -> Iterator[None]:
-    """Graphviz and cairo write the date into PDF files unless told otherwise."""
-    before = os.environ.get("SOURCE_DATE_EPOCH")
-    os.environ["SOURCE_DATE_EPOCH"] = before or "0"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["SOURCE_DATE_EPOCH"]
 
 
 @contextmanager
