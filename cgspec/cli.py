@@ -20,6 +20,7 @@ from cgspec.errors import CgspecError, SpecError, UsageError
 from cgspec.views import diagnostics
 
 if TYPE_CHECKING:
+    from cgspec.graph import Graph
     from cgspec.run import Job
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -199,25 +200,40 @@ def _job(checked: Checked, overrides: Sequence[str], began: float, options: dict
 @click.option("--around", metavar="TASK", help="Draw only what is near this task.")
 @click.option("--hops", type=click.IntRange(min=0), default=1, help="How near, with --around.")
 @click.option("--constants", is_flag=True, help="Show the constants of tasks.")
+@click.option("--ascii", "as_text", is_flag=True, help="Print the graph as text.")
+@click.option("--schedule", is_flag=True, help="Draw what each actor executes in order.")
+@click.option("--open", "opens", is_flag=True, help="Open the picture when it is drawn.")
 def viz_command(
     spec: str, overrides: Sequence[str], variant: str | None, allow_import: Sequence[str], **options: Any
 ) -> int:
     """Draw the graph; starts no Ray and needs no system package."""
     checked = check(spec, overrides=overrides, variant=variant, allow_import=allow_import)
     _require(checked)
-    from cgspec.views import picture
-
     assert checked.graph is not None
-    target = options["output"] or f"{checked.name}.png"
-    form = options["form"] or ("svg" if target == "-" else os.path.splitext(target)[1].lstrip(".").lower())
-    settings = {key: options[key] for key in ("collapse", "around", "hops", "constants")}
-    drawn = picture.render(checked.graph, form, **settings)
+    target = options["output"] or ("-" if options["as_text"] else f"{checked.name}.png")
+    form = options["form"] or (
+        "txt" if options["as_text"] else os.path.splitext(target)[1].lstrip(".").lower() or "svg"
+    )
+    drawn = _drawn(checked.graph, form, options)
     if target == "-":
         sys.stdout.buffer.write(drawn)
-    else:
-        _write(pathlib.Path(target), drawn)
-        click.echo(target)
+        return 0
+    _write(pathlib.Path(target), drawn)
+    click.echo(target)
+    if options["opens"]:
+        click.launch(target)
     return 0
+
+
+def _drawn(graph: Graph, form: str, options: dict[str, Any]) -> bytes:
+    from cgspec.views import picture, schedule
+
+    if options["schedule"]:
+        return schedule.render(graph, form)
+    settings = {key: options[key] for key in ("collapse", "around", "hops", "constants")}
+    if remark := picture.compose(graph, **settings).remark:
+        click.echo(remark, err=True)
+    return picture.render(graph, form, **settings)
 
 
 def _write(path: pathlib.Path, data: bytes) -> None:

@@ -66,6 +66,14 @@ class RunFolder:
         self.id = self.path.name
         self._point_to_it(above / LATEST)
 
+    @classmethod
+    def opened(cls, path: Path) -> RunFolder:
+        """A folder that is there already."""
+        folder = cls.__new__(cls)
+        folder.trouble, folder._open, folder._closed = None, {}, False
+        folder.path, folder.id = Path(os.path.abspath(path)), path.name
+        return folder
+
     def _point_to_it(self, latest: Path) -> None:
         """Makes ``latest`` a link to this run, or a text file with its name where links are not to be had."""
         if latest.is_dir() and not latest.is_symlink():

@@ -20,7 +20,7 @@ from cgspec.account import Locate
 from cgspec.chronicle import Chronicle
 from cgspec.conditions import Seen
 from cgspec.diagnostics import Finding
-from cgspec.engines import ENGINES, Engine
+from cgspec.engines import ENGINES, Engine, Options
 from cgspec.errors import Failure, Interrupted, NotAble, RunError
 from cgspec.expectations import Judge, Read
 from cgspec.feed import Feed
@@ -117,8 +117,25 @@ class _Silent:
 SILENT = _Silent()
 
 
-def run(job: Job, observer: Observer = SILENT) -> Result:
-    """Runs the job; see the module."""
+@dataclass
+class Live:
+    """Actors that outlive a run, for the next one that needs the same."""
+
+    engine: Engine | None = None
+
+    def end(self) -> None:
+        """Takes them down."""
+        if self.engine is not None:
+            self.engine.teardown()
+        self.engine = None
+
+
+def run(job: Job, observer: Observer = SILENT, *, live: Live | None = None) -> Result:
+    """Runs the job; see the module.
+
+    Args:
+        live: where a run leaves its actors when it ends well, and finds those of the run before it.
+    """
     began = time.monotonic() if job.began is None else job.began
     refuse_unsupported(job.spec)
     setups = setups_of(job.spec, job.graph, job.read)
@@ -126,7 +143,7 @@ def run(job: Job, observer: Observer = SILENT) -> Result:
         stack.enter_context(_collecting())
         signals = stack.enter_context(Signals())
         folder = RunFolder(job.out, job.graph.name)
-        ended = _Run(job, observer, signals, folder, setups, began)
+        ended = _Run(job, observer, signals, folder, setups, began, live)
         stack.callback(ended.close_folder)
         stack.callback(ended.teardown)
         stack.callback(ended.close_record)
@@ -159,9 +176,10 @@ class _Run:
         folder: RunFolder,
         setups: Sequence[Setup],
         began: float,
+        live: Live | None,
     ) -> None:
         self.job, self.observer, self.signals, self.setups, self.began = job, observer, signals, setups, began
-        self.folder = folder
+        self.folder, self.live = folder, live
         self.plans = plans_of(job.spec, job.graph, folder.path, only=job.only, rehearse=job.rehearse)
         self.chronicle = Chronicle(job, folder, observer)
         self.engine: Engine | None = None
@@ -193,14 +211,27 @@ class _Run:
         options = options_of(spec, job.graph, job.root, rehearse=job.rehearse, log_dir=self.folder.path / "logs")
         for reason in skipped(spec, rehearse=job.rehearse).values():
             self.chronicle.note(reason)
-        self.engine = _engine(job.graph, options, spec.engine.kind)
         self.observer.phase("startup", 0)
-        self.engine.place()
+        self.engine = self._taken_over(options)
+        if self.engine is None:
+            self.engine = _engine(job.graph, options, spec.engine.kind)
+            self.engine.place()
         self.signals.arm()
         self.engine.compile()
         self.signals.arm()
         gc.freeze()
         self.chronicle.placed(self.engine)
+
+    def _taken_over(self, options: Options) -> Engine | None:
+        """The engine of the run before this one, where its actors are those that this one needs."""
+        engine = self.live.engine if self.live is not None else None
+        if engine is None or self.live is None:
+            return None
+        self.live.engine = None
+        if engine.kind == self.job.spec.engine.kind and engine.renew(self.job.graph, options):
+            return engine
+        engine.teardown()
+        return None
 
     def _phases(self) -> None:
         for number, plan in enumerate(self.plans):
@@ -290,8 +321,12 @@ class _Run:
         return formed(self.job.graph, outputs)
 
     def teardown(self) -> None:
-        """Takes the engine down, within its deadline."""
-        if self.engine is not None:
+        """Takes the engine down, within its deadline, or leaves it to the next run."""
+        if self.engine is None:
+            return
+        if self.live is not None and self.error is None and not self.crashed:
+            self.live.engine = self.engine
+        else:
             self.engine.teardown()
 
     def close_folder(self) -> None:
@@ -324,7 +359,7 @@ class _Looker:
         return Seen(self.feed.scope(i), self.feed.by_name(inputs))
 
 
-def _engine(graph: Graph, options: Any, kind: str) -> Engine:
+def _engine(graph: Graph, options: Options, kind: str) -> Engine:
     if kind not in ENGINES:
         raise NotAble(Failure("not-able", f"the engine {kind} is not supported yet", phase="startup"))
     try:

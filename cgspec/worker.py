@@ -117,6 +117,19 @@ class Worker:
             return Failed("constructor", what, trace=trace)
         return Born((now() - began) / 1e9)
 
+    def adopt(self, job: Job, *, fresh: bool) -> Born | Failed:
+        """Takes the steps of another graph for the object that is here, or (``fresh``) for one that is made anew."""
+        if fresh:
+            return self.construct(job)
+        began = now()
+        try:
+            self._prepare(job.steps, Scope(device=job.device, load=usercode.load))
+        except usercode.CannotLoad as error:
+            return Failed("import", str(error), trace=error.trace)
+        except CannotMake as error:
+            return Failed("constructor", str(error))
+        return Born((now() - began) / 1e9)
+
     def _prepare(self, steps: tuple[Step, ...], scope: Scope) -> None:
         self._tasks = [step.task for step in steps if not isinstance(step, Forward)]
         slots = {task: slot for slot, task in enumerate(self._tasks)}

@@ -13,7 +13,7 @@ import pathlib
 import time
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol, cast
 
 from cgspec.errors import RunError
@@ -143,17 +143,32 @@ class Engine(Protocol):
     """What executes a graph.
 
     Attributes:
+        kind: its name in ``ENGINES``.
         startup: seconds by step, so far: ``import``, ``ray``, ``place``, ``construct``, ``compile``, ``first``.
         nodes: actor member's name to the address of its node, known after ``place``.
         notes: what the user should know, e.g. that an inherited ``RAY_ADDRESS`` was not followed.
     """
 
+    kind: str
     startup: dict[str, float]
     nodes: dict[str, str]
     notes: list[str]
 
     def place(self) -> None:
         """Starts Ray, gives every actor its place, constructs them all at once, imports the user's code here too."""
+
+    def renew(self, graph: Graph, options: Options, *, fresh: bool = False) -> bool:
+        """Takes another graph for the same live actors; ``compile`` is next.
+
+        Args:
+            fresh: whether the user's objects are made anew.
+
+        Returns:
+            False, with nothing changed, where the graph needs other actors or they are not well.
+
+        Raises:
+            TaskRaised: a constructor failed.
+        """
 
     def compile(self) -> None:
         """Makes the graph ready for ``submit``."""
@@ -188,6 +203,11 @@ class Engine(Protocol):
 
     def late_files(self) -> list[pathlib.Path]:
         """Files that came to be when the actors ended (Nsight's reports), in the phase's ``trace_dir``."""
+
+
+def same_actors(one: Graph, other: Graph) -> bool:
+    """Whether two graphs need the same actors, whatever these do in them."""
+    return [replace(actor, tasks=()) for actor in one.actors] == [replace(actor, tasks=()) for actor in other.actors]
 
 
 def _later(module: str, name: str) -> Callable[[Graph, Options], Engine]:

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 
 from cgspec import usercode
-from cgspec.engines import Fetched, Options, Phase, PhaseData, Position
+from cgspec.engines import Fetched, Options, Phase, PhaseData, Position, same_actors
 from cgspec.engines.failures import actor_error, call_error, environment, first_failed, task_error
 from cgspec.engines.phases import finish, watch_job
 from cgspec.errors import Failure, NotAble
@@ -21,6 +21,8 @@ from cgspec.worker import Job, Worker
 
 class LocalEngine:
     """See ``engines.Engine``; an iteration is executed when it is submitted."""
+
+    kind = "local"
 
     def __init__(self, graph: Graph, options: Options) -> None:
         self.graph = graph
@@ -50,6 +52,20 @@ class LocalEngine:
         for name, text in variables.items():
             self.environ.setdefault(name, os.environ.get(name))
             os.environ[name] = text
+
+    def renew(self, graph: Graph, options: Options, *, fresh: bool = False) -> bool:
+        if not same_actors(self.graph, graph) or options.root != self.options.root:
+            return False
+        began = time.monotonic()
+        self.graph, self.options = graph, options
+        self.layout = lay_out(graph, transports=False, devices=False)
+        for number, (actor, worker) in enumerate(zip(graph.actors, self.workers, strict=True)):
+            job = Job(str(options.root), actor, self.layout.steps[number], "cpu")
+            born = worker.adopt(job, fresh=fresh)
+            if isinstance(born, Failed):
+                raise actor_error(graph, number, born)
+        self.startup = {"construct": time.monotonic() - began}
+        return True
 
     def compile(self) -> None:
         pass
