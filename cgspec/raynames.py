@@ -6,6 +6,7 @@ A test per function fails when Ray moves the name. Nothing here imports ray at m
 from __future__ import annotations
 
 import pathlib
+from collections.abc import Callable
 from typing import Any
 
 READ_ERROR = "RaySystemError"
@@ -78,6 +79,23 @@ def session_folder() -> pathlib.Path:
 
     node = _need(worker, "_global_node")
     return pathlib.Path(_need(node, "get_session_dir_path")())
+
+
+def redirect_raylet(say: Callable[[str], object]) -> Callable[[], None]:
+    """Sends what Ray's listener would print on the driver's stdout (deaths, a page each) to ``say``.
+
+    Returns:
+        What undoes it.
+    """
+    from ray._private import worker
+
+    original = _need(worker, "print_to_stdstream")
+
+    def listen(data: Any, ignore_prefix: bool) -> None:
+        say("\n".join(data.get("lines", ())))
+
+    worker.print_to_stdstream = listen
+    return lambda: setattr(worker, "print_to_stdstream", original)
 
 
 NOISY = ("ray.dag.compiled_dag_node", "ray._private.serialization", "ray._private.worker")

@@ -50,7 +50,10 @@ class Actors:
         """Asks Ray for all of them; nothing is waited for."""
         host = ray.remote(Host)
         for number in range(len(self.graph.actors)):
-            self.handles.append(host.options(**self._ray_options(number, places)).remote(self.log(number)))
+            try:
+                self.handles.append(host.options(**self._ray_options(number, places)).remote(self.log(number)))
+            except (ValueError, TypeError) as error:
+                raise self._not_able(number, f"Ray refuses its options: {_last_line(error)}") from None
 
     def _ray_options(self, number: int, places: Places) -> dict[str, object]:
         actor = self.graph.actors[number]

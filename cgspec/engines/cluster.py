@@ -7,7 +7,7 @@ import logging
 import math
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import ray
@@ -23,7 +23,8 @@ class Cluster:
     """Ray, for as long as an engine lives.
 
     Attributes:
-        local: whether this Ray was started here and ends with the engine.
+        local: whether the spec wants a Ray of its own.
+        started: whether Ray was started here and ends with the engine; one that is there already is used as it is.
         notes: what the user should know, e.g. that an inherited address was not followed.
     """
 
@@ -31,9 +32,10 @@ class Cluster:
         self.graph = graph
         self.options = options
         self.local = options.cluster.address == "local"
-        self.borrowed = False
+        self.started = False
         self.notes: list[str] = []
         self._environ: dict[str, str | None] = {}
+        self._undo: Callable[[], None] = lambda: None
         self._levels: dict[str, int] = {}
 
     def start(self) -> None:
@@ -46,12 +48,12 @@ class Cluster:
         nsight.require_nsys(self.options)
         self._hush()
         if ray.is_initialized():
-            self.borrowed = True
             return
         if self.local and os.environ.get("RAY_ADDRESS"):
             address = os.environ["RAY_ADDRESS"]
             self.notes.append(f"RAY_ADDRESS={address} is not followed; cluster.address says local")
         self._set_environ()
+        self.started = True
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -87,10 +89,18 @@ class Cluster:
             logger = logging.getLogger(name)
             self._levels[name] = logger.level
             logger.setLevel(logging.CRITICAL + 1)
+        self._undo = raynames.redirect_raylet(self._note_raylet)
+
+    def _note_raylet(self, text: str) -> None:
+        """What Ray says of its own accord is kept beside the actors' logs."""
+        if self.options.log_dir is not None:
+            self.options.log_dir.mkdir(parents=True, exist_ok=True)
+            with open(self.options.log_dir / "ray.log", "a") as file:
+                file.write(text + "\n")
 
     def stop(self) -> None:
         """Ends what ``start`` started."""
-        if not self.borrowed and ray.is_initialized():
+        if self.started and ray.is_initialized():
             ray.shutdown()
         for name, before in self._environ.items():
             if before is None:
@@ -99,6 +109,7 @@ class Cluster:
                 os.environ[name] = before
         for name, level in self._levels.items():
             logging.getLogger(name).setLevel(level)
+        self._undo()
         self._environ.clear()
         self._levels.clear()
 

@@ -40,8 +40,14 @@ REPORTS = 120.0
 """Seconds that Nsight's reports are waited for."""
 
 
+UNREAD: list[object] = []
+"""References of graphs that could not be taken down: a reference that goes before its graph reads until it has it."""
+
+
 class CompiledEngine:
     """See ``engines.Engine``."""
+
+    kind = "compiled"
 
     def __init__(self, graph: Graph, options: Options) -> None:
         self.graph = graph
@@ -215,8 +221,9 @@ class CompiledEngine:
 
     def _unreadable(self, place: int, value: object) -> Failed:
         source = self.layout.reads[place]
-        said = f"{raynames.read_error(value)} (in the driver)"
-        return Failed("unreadable", said, self.layout.binds[source.bind].task, self.fetched)
+        return Failed(
+            "unreadable-result", raynames.read_error(value), self.layout.binds[source.bind].task, self.fetched
+        )
 
     def end(self) -> PhaseData:
         nothing: dict[int, tuple[Any, ...]] = dict.fromkeys(range(len(self.graph.actors)), ())
@@ -241,10 +248,13 @@ class CompiledEngine:
         gently = self.broken is None and not self.under_way
         if self.watchdog is not None:
             self.watchdog.end()
-        self.under_way.clear()
         watched = self._watched()
         ending.end_graph(self.compiled, self.actors, gently=gently)
-        ending.end_actors(self.actors, gently=gently and bool(watched))
+        if self.compiled is None or self.compiled.is_teardown:
+            self.under_way.clear()
+        else:
+            UNREAD.extend(self.under_way)
+        ending.end_actors(self.actors, gently=gently)
         if watched and self.reports_dir is not None:
             quietly(lambda: self._fetch_reports(watched))
         self.compiled = self.binding = None

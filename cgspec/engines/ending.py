@@ -12,6 +12,9 @@ import ray
 
 from cgspec.engines.actors import Actors
 
+GENTLE = 2.0
+"""Seconds that loops and processes get to end by themselves; what a channel outgrew keeps its reader's loop for ever:
+Ray closes the channels as they were compiled (https://github.com/ray-project/ray/issues/59640 is about the buffers)."""
 LAST = 3.0
 """Seconds that a step gets after its actors were killed."""
 
@@ -34,25 +37,30 @@ class Ending:
         """Ends the graph's loops; actors that are not gentle, or do not end in time, are killed."""
         if not gently:
             quietly(actors.kill)
-        if compiled is not None and not self._within(lambda: compiled.teardown(kill_actors=False)):
-            quietly(actors.kill)
-            self._within(lambda: compiled.teardown(kill_actors=True), LAST)
+        if compiled is None or self._within(compiled.teardown, min(self.left, GENTLE)):
+            return
+        if gently:
+            quietly(lambda: self._ask_to_exit(actors))
+        quietly(actors.kill)
+        self._within(lambda: compiled.teardown(kill_actors=True), LAST)
 
     def end_actors(self, actors: Actors, *, gently: bool) -> None:
-        """Ends the actors' processes: by their own exit where something, like nsys, waits for it."""
+        """Ends the actors' processes, by their own exit if there is time: exit handlers run, nsys sees the end."""
         if gently:
             quietly(lambda: self._ask_to_exit(actors))
         quietly(actors.kill)
 
     def _ask_to_exit(self, actors: Actors) -> None:
+        if not actors.handles:
+            return
         ended = [handle.__ray_terminate__.remote() for handle in actors.handles]
-        ray.wait(ended, num_returns=len(ended), timeout=self.left)
+        ray.wait(ended, num_returns=len(ended), timeout=min(self.left, GENTLE))
 
-    def _within(self, step: Callable[[], object], seconds: float | None = None) -> bool:
+    def _within(self, step: Callable[[], object], seconds: float) -> bool:
         """Whether the step ended in time; it goes on in the background otherwise."""
         thread = threading.Thread(target=lambda: quietly(step), name="cgspec-teardown", daemon=True)
         thread.start()
-        quietly(lambda: thread.join(self.left if seconds is None else seconds))
+        quietly(lambda: thread.join(seconds))
         return not thread.is_alive()
 
 

@@ -18,7 +18,7 @@ def task_error(graph: Graph, failed: Failed, *, phase: str, node: str | None = N
     actor = graph.actors[task.actor]
     return TaskRaised(
         Failure(
-            kind=failed.kind,
+            kind=failed.kind.removesuffix("-result"),
             message=_sentence(graph, failed),
             task=task.name,
             phase=phase,
@@ -40,6 +40,7 @@ def _sentence(graph: Graph, failed: Failed) -> str:
         "raised": f"{what} raised{when}: {failed.message}",
         "arity": f"{what} has the wrong number of returns{when}: {failed.message}",
         "unserialisable": f"the result of {what}{when} cannot be sent to another process: {failed.message}",
+        "unreadable-result": f"the result of {what}{when} cannot be read in the driver: {failed.message}",
         "unreadable": f"{what} got a value{when} that cannot be read in its process: {failed.message}",
     }.get(failed.kind, f"{what} failed{when}: {failed.message}")
 
