@@ -54,7 +54,7 @@ class Job:
         overrides: dotted paths and values of the command line, ``variant`` included.
         findings: warnings and notes of ``check``.
         locate: the file and line of a YAML path.
-        out: the folder of all runs.
+        out: the folder of all runs; ``name`` is this one's below it (default: the graph's).
         rehearse: on CPUs.
         only: run this measured iteration alone.
         began: ``time.monotonic()`` when the process began, for the time to the first result.
@@ -72,6 +72,7 @@ class Job:
     findings: tuple[Finding, ...] = ()
     locate: Locate = _nowhere
     out: Path = Path("runs")
+    name: str | None = None
     rehearse: bool = False
     only: int | None = None
     began: float | None = None
@@ -142,7 +143,7 @@ def run(job: Job, observer: Observer = SILENT, *, live: Live | None = None) -> R
     with ExitStack() as stack:
         stack.enter_context(_collecting())
         signals = stack.enter_context(Signals())
-        folder = RunFolder(job.out, job.graph.name)
+        folder = RunFolder(job.out, job.name or job.graph.name)
         ended = _Run(job, observer, signals, folder, setups, began, live)
         stack.callback(ended.close_folder)
         stack.callback(ended.teardown)
@@ -364,6 +365,8 @@ def _engine(graph: Graph, options: Options, kind: str) -> Engine:
         raise NotAble(Failure("not-able", f"the engine {kind} is not supported yet", phase="startup"))
     try:
         return ENGINES[kind](graph, options)
-    except ImportError as error:
-        message = f"the engine {kind} needs a package that is not installed: {error}"
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("cgspec"):
+            raise
+        message = f"the engine {kind} needs the package {error.name}, which is not installed"
         raise NotAble(Failure("not-able", message, phase="startup")) from error

@@ -14,7 +14,9 @@ from jobs import fan, job, one, samples
 from scripted import Scripted, scripted
 
 from cgspec import usercode
+from cgspec.engines import ENGINES, Options
 from cgspec.errors import ActorDied, Failure, RunError, Stalled
+from cgspec.graph import Graph
 from cgspec.record import load
 from cgspec.run import Job, run
 from cgspec.views.summary import text
@@ -201,3 +203,20 @@ def test_a_folder_that_vanishes_does_not_lose_the_numbers(tmp_path: Path, monkey
     result = run(job(one("echo", 1), tmp_path))
     assert (result.status, result.exit_code) == ("not-able", 3)
     assert result.record.phases[1].latency_us is not None
+
+
+def test_an_engine_whose_package_is_missing_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(graph: Graph, options: Options) -> Scripted:
+        raise ModuleNotFoundError("No module named 'ray'", name="ray")
+
+    monkeypatch.setitem(ENGINES, "local", missing)
+    result = run(job(one("echo", 1), tmp_path))
+    assert (result.status, result.exit_code) == ("not-able", 3)
+    assert "needs the package ray, which is not installed" in text(result.record)
+
+
+def test_an_engine_that_is_not_built_yet_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(ENGINES, "local")
+    result = run(job(one("echo", 1), tmp_path))
+    assert (result.status, result.exit_code) == ("not-able", 3)
+    assert "the engine local is not supported yet" in text(result.record)
