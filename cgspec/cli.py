@@ -9,6 +9,7 @@ import pathlib
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -22,6 +23,8 @@ from cgspec.views import diagnostics
 if TYPE_CHECKING:
     from cgspec.graph import Graph
     from cgspec.run import Job
+    from cgspec.spec import SweepSpec
+    from cgspec.sweeping import Choice, Point
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -121,6 +124,7 @@ def _praise(checked: Checked) -> str:
 @click.option("--rehearse", is_flag=True, help="Run a GPU spec on CPUs.")
 @click.option("--only", type=click.IntRange(min=0), metavar="N", help="Run iteration N alone.")
 @click.option("--out", type=click.Path(file_okay=False), default="runs", help="Folder of the run folders.")
+@click.option("--resume", type=click.Path(path_type=pathlib.Path), metavar="DIR", help="Go on with a sweep.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 def run_command(spec: str, overrides: Sequence[str], as_json: bool, **options: Any) -> int:
     """Run a spec; leaves a run folder and prints a summary."""
@@ -137,14 +141,13 @@ def run_command(spec: str, overrides: Sequence[str], as_json: bool, **options: A
 
 
 def _run(spec: str, overrides: Sequence[str], as_json: bool, began: float, options: dict[str, Any]) -> int:
-    checked = check(
-        spec,
-        overrides=[*overrides, *_option_overrides(options)],
-        variant=options["variant"],
-        allow_import=options["allow_import"],
-        rehearse=options["rehearse"],
-    )
+    checked = _checked(spec, overrides, options)
     _require(checked)
+    assert checked.spec is not None
+    if checked.spec.sweep is not None:
+        return _sweep(checked, checked.spec.sweep, overrides, as_json, options)
+    if options["resume"] is not None:
+        raise UsageError(f"{spec} has no sweep that could be resumed")
     from cgspec.run import run
     from cgspec.views import progress, summary
 
@@ -156,6 +159,33 @@ def _run(spec: str, overrides: Sequence[str], as_json: bool, began: float, optio
     else:
         summary.show(result.record, sys.stdout)
     return result.exit_code
+
+
+def _sweep(checked: Checked, swept: SweepSpec, overrides: Sequence[str], as_json: bool, options: dict[str, Any]) -> int:
+    from cgspec.sweep import Sweep
+    from cgspec.views import progress, sweeps
+
+    def job(point: Point, out: pathlib.Path) -> Job:
+        made = _checked(checked.file, overrides, options, point=point.choice)
+        return replace(_job(made, overrides, time.monotonic(), options), out=out, name=f"{point.number:03}")
+
+    sweep = Sweep(checked.name, swept, job, checked.data)
+    sweep.begin(pathlib.Path(options["out"]), options["resume"])
+    with progress.observer(sys.stderr) as observer:
+        code = sweep.run(observer)
+    click.echo(json.dumps(sweeps.as_data(sweep), indent=2) if as_json else sweeps.text(sweep))
+    return code
+
+
+def _checked(spec: str, overrides: Sequence[str], options: dict[str, Any], point: Choice | None = None) -> Checked:
+    return check(
+        spec,
+        overrides=[*overrides, *_option_overrides(options)],
+        variant=options["variant"],
+        allow_import=options["allow_import"],
+        rehearse=options["rehearse"],
+        point=point,
+    )
 
 
 def _option_overrides(options: dict[str, Any]) -> list[str]:

@@ -333,6 +333,8 @@ class _Run:
     def close_folder(self) -> None:
         """Brings home what came late, and closes every file."""
         self.chronicle.finish(self.engine.late_files() if self.engine is not None else [])
+        self.signals.mode = "at-once"
+        self.chronicle.present()
 
     def result(self) -> Result:
         """How it ended."""

@@ -1,0 +1,43 @@
+"""A sweep as a table: one row for each point, medians over its repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from cgspec.quantities import show_duration
+from cgspec.sweep import Row, Sweep, rows
+
+HEAD = ("point", "runs", "status", "p50", "spread", "p95", "throughput")
+
+
+def text(sweep: Sweep) -> str:
+    """The table, and where everything is."""
+    cells = [HEAD, *(_cells(row) for row in rows(sweep))]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(HEAD))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+    done, planned = len(sweep.record.turns), sweep.record.planned
+    left = "" if done == planned else f" ({planned - done} left: --resume {sweep.path})"
+    return "\n".join([f"{sweep.name}: {done} of {planned} runs{left}", f"sweep folder: {sweep.path}", "", *lines])
+
+
+def _cells(row: Row) -> Sequence[str]:
+    return (
+        row.label,
+        str(row.runs),
+        row.status,
+        _us(row.p50_us),
+        "" if row.spread is None else f"{row.spread:.1%}",
+        _us(row.p95_us),
+        "" if row.throughput_per_s is None else f"{row.throughput_per_s:.4g}/s",
+    )
+
+
+def _us(us: float | None) -> str:
+    return "" if us is None else show_duration(us / 1e6)
+
+
+def as_data(sweep: Sweep) -> dict[str, Any]:
+    """The shape of ``run --json`` for a sweep."""
+    turns = [turn.model_dump() for turn in sweep.record.turns]
+    return {"sweep_dir": str(sweep.path), "name": sweep.name, "planned": sweep.record.planned, "runs": turns}
