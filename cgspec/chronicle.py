@@ -5,29 +5,27 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from concurrent.futures import Future
 from concurrent.futures import TimeoutError as TooLate
 from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cgspec import account, machine, presenting
 from cgspec.engines import Engine
 from cgspec.errors import Failure, NotAble, RunError
 from cgspec.expectations import Verdict
 from cgspec.folder import RunFolder, now
+from cgspec.job import Job
 from cgspec.metrics import Metrics
 from cgspec.phases import Observer, Passed
 from cgspec.plans import profiles_of
-from cgspec.record import FILE, Machine, Record, finding_json
+from cgspec.record import FILE, Record, finding_json
 from cgspec.redaction import Redactor
 from cgspec.showing import plain
+from cgspec.sources import read_files
 from cgspec.views import plan
 from cgspec.writing import as_yaml
-
-if TYPE_CHECKING:
-    from cgspec.run import Job
 
 SAMPLES_HEAD = "phase,iteration,submitted_ns,latency_ns\n"
 TIMELINE_HEAD = "phase,iteration,task,start_ns,end_ns\n"
@@ -43,7 +41,7 @@ class Chronicle:
     def __init__(self, job: Job, folder: RunFolder, observer: Observer) -> None:
         self._job, self._folder, self._observer = job, folder, observer
         self._redactor = Redactor(dict(job.resolved), dict(job.overrides))
-        self._machine: Future[Machine] = machine.ask(job.root)
+        self._machine, self._diff = machine.ask(job.root)
         self._saved = 0
         self._phase: Passed | None = None
         self.metrics: Metrics | None = None
@@ -72,6 +70,8 @@ class Chronicle:
         self._folder.write("spec.yaml", self._redactor.yaml(self._job.text))
         self._folder.write("spec.resolved.yaml", as_yaml(resolved))
         self._folder.write("plan.json", json.dumps(plan.as_data(self._job.graph), ensure_ascii=False) + "\n")
+        for name, text in read_files(self._job.graph, self._job.root):
+            self._folder.write(f"source/{name}", self._redactor.text(text))
         self._folder.append("samples.csv", SAMPLES_HEAD)
         self._save()
 
@@ -194,6 +194,9 @@ class Chronicle:
         self._log(f"ended: {record.status}" + (f": {error}" if error is not None else ""))
         self._folder.flush()
         self._save(wait=machine.PATIENCE)
+        with suppress(TooLate):
+            if diff := self._diff.result(timeout=machine.PATIENCE):
+                self._folder.write("source/git.diff", self._redactor.text(diff))
 
     def finish(self, late: Sequence[Path]) -> None:
         """After the engine is down: late files, the picture, and logs without secrets."""
@@ -206,6 +209,9 @@ class Chronicle:
             self.record.failure = account.failure_record(error.failure, self._job.locate)
             self.record.status = error.status
         self._save()
+
+    def present(self) -> None:
+        """Makes what is shown of the run; takes a while where traces are large."""
         self.record.notes += presenting.present(self._folder.path, self.record, self._job.graph)
         self._save()
 

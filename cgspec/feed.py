@@ -9,7 +9,8 @@ from cgspec import usercode
 from cgspec.errors import Failure, RunError, TaskRaised
 from cgspec.expectations import output_place
 from cgspec.graph import Graph, Input
-from cgspec.values import Call, CannotMake, Entries, Expr, Feedback, FunctionRef, Items, Marked, Scope, Text, Value
+from cgspec.sources import parts
+from cgspec.values import CannotMake, Feedback, FunctionRef, Scope, Value
 
 
 class Feed:
@@ -95,22 +96,8 @@ def _lags(value: Value) -> Iterator[int]:
     """The lags of every feedback in a value."""
     if isinstance(value, Feedback):
         yield value.lag
-    for part in _parts(value):
+    for part in parts(value):
         yield from _lags(part)
-
-
-def _parts(value: Value) -> Sequence[Value]:
-    if isinstance(value, Items):
-        return value.items
-    if isinstance(value, Text):
-        return value.parts
-    if isinstance(value, Entries):
-        return [part for _, part in value.entries]
-    if isinstance(value, Marked):
-        return [*value.arguments.values()]
-    if isinstance(value, Expr):
-        return [*value.known.values()]
-    return [value.first] if isinstance(value, Feedback) else [value.arguments] if isinstance(value, Call) else []
 
 
 def _made(given: Input, scope: Scope) -> Any:

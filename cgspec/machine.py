@@ -14,14 +14,22 @@ from cgspec.record import Machine
 
 PATIENCE = 10.0
 """Seconds that an outside program may take to answer."""
+LARGEST_DIFF = 2**22
+"""Characters of a diff up to which it is kept."""
 
 
-def ask(root: Path) -> Future[Machine]:
-    """Starts to look at the machine; ``root`` is where git is asked about."""
-    with_threads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="machine")
-    future = with_threads.submit(describe, root)
-    with_threads.shutdown(wait=False)
-    return future
+def ask(root: Path) -> tuple[Future[Machine], Future[str]]:
+    """Starts to look at the machine, and at what git says has changed below ``root``."""
+    aside = ThreadPoolExecutor(max_workers=1, thread_name_prefix="machine")
+    futures = aside.submit(describe, root), aside.submit(changes, root)
+    aside.shutdown(wait=False)
+    return futures
+
+
+def changes(root: Path) -> str:
+    """What differs from the last commit below ``root``; the empty string where there is no git, or far too much."""
+    said = _said("git", "-C", str(root), "diff", "HEAD", "--", ".") or ""
+    return f"{said}\n" if said and len(said) <= LARGEST_DIFF else ""
 
 
 def describe(root: Path) -> Machine:

@@ -10,72 +10,27 @@ from __future__ import annotations
 import gc
 import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from cgspec.account import Locate
 from cgspec.chronicle import Chronicle
 from cgspec.conditions import Seen
-from cgspec.diagnostics import Finding
 from cgspec.engines import ENGINES, Engine, Options
 from cgspec.errors import Failure, Interrupted, NotAble, RunError
-from cgspec.expectations import Judge, Read
+from cgspec.expectations import Judge
 from cgspec.feed import Feed
 from cgspec.folder import RunFolder
 from cgspec.graph import Graph
 from cgspec.interrupts import Signals
+from cgspec.job import Job as Job
 from cgspec.metrics import judge_metrics
 from cgspec.outputs import formed
 from cgspec.phases import NOBODY, Observer, Pass, Passed, Plan
 from cgspec.plans import Setup, options_of, plans_of, refuse_unsupported, setups_of, skipped
 from cgspec.record import Record
-from cgspec.spec import Spec
 from cgspec.values import CannotMake
-
-
-def _nowhere(path: tuple[str | int, ...]) -> tuple[str, int] | None:
-    return None
-
-
-@dataclass(frozen=True)
-class Job:
-    """All that a run needs to know.
-
-    Attributes:
-        spec, graph: of a spec without errors.
-        read: parses values that stay raw in the spec, in the light of its vars (``ValueReader.read``).
-        root: the folder that class files are relative to.
-        text: the spec file as written.
-        resolved: the raw data after include, variant and overrides, vars and ``$env`` as they stand.
-        file: the spec file, as the user named it.
-        overrides: dotted paths and values of the command line, ``variant`` included.
-        findings: warnings and notes of ``check``.
-        locate: the file and line of a YAML path.
-        out: the folder of all runs; ``name`` is this one's below it (default: the graph's).
-        rehearse: on CPUs.
-        only: run this measured iteration alone.
-        began: ``time.monotonic()`` when the process began, for the time to the first result.
-        argv: how cgspec was called, to be shown.
-    """
-
-    spec: Spec
-    graph: Graph
-    read: Read
-    root: Path
-    text: str
-    resolved: Mapping[str, Any]
-    file: str | None = None
-    overrides: Mapping[str, Any] = field(default_factory=dict)
-    findings: tuple[Finding, ...] = ()
-    locate: Locate = _nowhere
-    out: Path = Path("runs")
-    name: str | None = None
-    rehearse: bool = False
-    only: int | None = None
-    began: float | None = None
 
 
 @dataclass
@@ -334,7 +289,10 @@ class _Run:
         """Brings home what came late, and closes every file."""
         self.chronicle.finish(self.engine.late_files() if self.engine is not None else [])
         self.signals.mode = "at-once"
-        self.chronicle.present()
+        try:
+            self.chronicle.present()
+        except KeyboardInterrupt:
+            self.chronicle.note("interrupted while the files that show the run were made")
 
     def result(self) -> Result:
         """How it ended."""

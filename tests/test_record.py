@@ -347,3 +347,20 @@ def test_the_record_of_a_run_holds_what_is_needed_to_judge_it(tmp_path: Path) ->
     expected = {"graph.svg", "log.txt", "run.json", "samples.csv", "spec.resolved.yaml", "spec.yaml", "timeline.csv"}
     assert {path.name for path in result.run_dir.iterdir()} >= expected
     assert not [path for path in result.run_dir.rglob("*") if path.name.startswith(".")]
+
+
+def test_the_users_files_are_kept_as_they_were_and_what_git_says_has_changed(tmp_path: Path) -> None:
+    made = job(one("echo", {"$call": "deep/data.py:batch", "args": {"n": {"$expr": "i"}}}), tmp_path)
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "data.py").write_text("def batch(n):\n    return n\n")
+    (tmp_path / "other.py").write_text("unnamed = 1\n")
+    for command in ("init -q", "add .", "-c user.name=a -c user.email=a@b commit -qm first"):
+        subprocess.run(["git", *command.split()], cwd=tmp_path, check=True)
+    (tmp_path / "actors.py").write_text((tmp_path / "actors.py").read_text() + "# changed\n")
+    result = run(made)
+    source = result.run_dir / "source"
+    kept = sorted(path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file())
+    assert kept == ["actors.py", "deep/data.py", "git.diff"]
+    assert (source / "actors.py").read_text().endswith("# changed\n")
+    assert "+# changed" in (source / "git.diff").read_text()
+    assert (result.record.machine.git_dirty, len(result.record.machine.git_commit or "")) == (True, 40)
