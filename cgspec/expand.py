@@ -104,13 +104,15 @@ class _Expander:
                 largest = max(sizes, key=lambda name: sizes[name])
                 message = f"the {section} have {sum(sizes.values())} members, {largest} alone {sizes[largest]}"
                 why = f"cgspec makes at most {MAX_MEMBERS} of each"
-                catalogue.report("too-large", message, (section, largest), on="key", why=why)
+                catalogue.report(
+                    "too-large", message, (section, largest), on="key", why=why, fix="make its axes smaller"
+                )
                 return True
         edges = edge_count(self.wiring)
         if edges > MAX_EDGES:
-            catalogue.report(
-                "too-large", f"the graph has {edges} edges; at most {MAX_EDGES} are made", ("tasks",), on="key"
-            )
+            message = f"the graph has {edges} edges; at most {MAX_EDGES} are made"
+            fix = "make the axes smaller, or pick instead of gathering for every member"
+            catalogue.report("too-large", message, ("tasks",), on="key", fix=fix)
             return True
         return False
 
@@ -120,7 +122,8 @@ class _Expander:
         try:
             return value.bind(names)
         except CannotMake as error:
-            self._report("bad-value", str(error), path)
+            at = ", ".join(f"{name} is {names[name]}" for name in sorted(value.uses) if name in names)
+            self._report("bad-value", f"{error}{f', where {at}' if at else ''}", path)
             return Literal(None)
 
     def _report(self, code: str, message: str, path: Path, **more: Any) -> None:

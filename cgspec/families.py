@@ -92,6 +92,7 @@ class Catalogue:
     faulty: set[tuple[str, Any]] = field(default_factory=set)
     incomplete: set[tuple[str, Any]] = field(default_factory=set)
     lost: list[Any] = field(default_factory=list)
+    unknown_reads: bool = False
     findings: list[Finding] = field(default_factory=list)
 
     def report(self, code: str, message: str, path: Path, **more: Any) -> None:
@@ -193,7 +194,13 @@ def catalogue(validated: Validated) -> Catalogue:
     """The actors and inputs of a validated spec."""
     assert validated.spec is not None
     spec = validated.spec
-    result = Catalogue(spec, faulty=set(validated.faulty), incomplete=set(validated.incomplete), lost=[*validated.lost])
+    result = Catalogue(
+        spec,
+        faulty=set(validated.faulty),
+        incomplete=set(validated.incomplete),
+        lost=[*validated.lost],
+        unknown_reads=validated.unknown_reads,
+    )
     for name, actor in spec.actors.items():
         result.actors[name] = ActorFamily(name, actor.axes, actor)
     for family in _inputs(result, validated):

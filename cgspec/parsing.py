@@ -145,7 +145,7 @@ class ValueReader:
         if self.later is None or name in self.faulty:
             return True
         if name in self.later:
-            message = f"{name} is a var that is read after this one"
+            message = f"{name} is a var that comes after this one"
             fix = f"write {name} above {path[1]}: a var may use the vars above it"
             if name == path[1]:
                 message, fix = f"the var {name} uses itself", "write its value"
@@ -227,7 +227,8 @@ class ValueReader:
                 self.report("unknown-key", message, (*path, name), on="key")
         missing = [name for name in required if name not in data]
         if missing:
-            self.report("missing-key", f"{key} needs {' and '.join(missing)}", path)
+            example = ", ".join(f"{name}: .." for name in required)
+            self.report("missing-key", f"{key} needs {' and '.join(missing)}", path, fix=f"write {{{example}}}")
         return not missing
 
     def _expr(self, data: dict[Any, Any], path: Path) -> Value:

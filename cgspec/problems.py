@@ -44,6 +44,22 @@ _NOUNS = {
 }
 
 
+_ALSO = {
+    "profile": "the name of a profiler, a map or a list",
+    "transport": "a kind (accelerator, shm, auto) or a map",
+    "engine": "a kind (compiled, direct, local) or a map",
+}
+"""Sections that may be a word, too."""
+
+_SHAPES: dict[str | int, str] = {
+    "actors": "write NAME: {class: file.py:Class} under actors",
+    "inputs": "write NAME: value under inputs",
+    "tasks": "write NAME: {call: actor.method, in: {parameter: inputs.x}} under tasks",
+    "setup": "write - {call: actor.method}",
+    "expect": "write - {output: NAME, equals: value}",
+}
+"""What the entries of a section look like."""
+
 _EXAMPLES = {
     "actors": "actors: {name: {class: file.py:Class}}",
     "tasks": "tasks: {name: {call: actor.method, in: {parameter: inputs.x}}}",
@@ -94,8 +110,14 @@ def _finding(problem: Any, data: Any) -> Finding:
         return _missing_key(path, str(loc[-1]))
     if loc and loc[-1] == "[key]":
         return Finding("wrong-type", f"a key is text here, not {str(loc[-2])[:60]!r}", path, on="key")
+    if kind == "invalid_key":
+        shown = "nothing" if problem["input"] is None else str(problem["input"]).lower()
+        owner = path[:-1] if path and path[-1] == problem["input"] else path
+        return Finding("unknown-key", f"{shown} is no key of {_model(owner)[1]}", (*owner, problem["input"]), on="key")
     if kind in _NOUNS:
-        return Finding("wrong-type", f"{name} is {_NOUNS[kind]}, not {_show(problem['input'])}", path)
+        noun = _ALSO.get(str(path[-1]) if path else "", _NOUNS[kind]) if kind.startswith("model") else _NOUNS[kind]
+        fix = _SHAPES.get(path[0], "") if path and len(path) < 3 else ""
+        return Finding("wrong-type", f"{name} is {noun}, not {_show(problem['input'])}", path, fix=fix)
     if kind == "literal_error":
         choices = [part.strip().strip("'") for part in re.split(r",| or ", str(problem["ctx"]["expected"]))]
         return _unknown_choice(name, problem["input"], choices, path)
@@ -138,7 +160,8 @@ def _keys(path: Path) -> list[str]:
 def _unknown_key(path: Path) -> Finding:
     noun = _model(path[:-1])[1]
     offer = suggest(str(path[-1]), _keys(path[:-1]), noun="its keys are", most=20)
-    fix = "a key that starts with x- is ignored" if not path[:-1] else ""
+    far = nearest(str(path[-1]), _keys(path[:-1])) is None
+    fix = "a key that starts with x- is ignored" if far and not path[:-1] else ""
     return Finding("unknown-key", f"{path[-1]} is no key of {noun}; {offer}", path, on="key", fix=fix)
 
 

@@ -145,12 +145,18 @@ class ReferenceReader:
         if isinstance(data, str):
             return self._text(data, path)
         if isinstance(data, dict):
-            mark = next((mark for mark in MARKS if mark in data), None)
+            marks = [mark for mark in MARKS if mark in data]
+            if len(marks) > 1:
+                message = f"{marks[0]} and {marks[1]} do not stand in one map"
+                self._break("bad-reference", message, (*path, marks[1]), on="key", fix="keep one of them")
+            mark = marks[0] if marks else None
             if mark in ("$prev", "$next"):
                 return self._shift(str(mark), data, path, reader)
             if mark is not None:
                 return self._marked(mark, data, path, reader)
-        fix = "constants go under `with`" if path[:1] == ("tasks",) else ""
+        if data is None or isinstance(data, dict):
+            self.strays.update(("tasks", "inputs"))
+        fix = "constants go under `with`" if path[:1] == ("tasks",) and path[2:3] == ("in",) else ""
         shown = "a map" if isinstance(data, dict) else "nothing" if data is None else repr(data)[:60]
         self._break(
             "bad-reference", f"a reference is needed here, e.g. inputs.x or a task's name, not {shown}", path, fix=fix
@@ -162,6 +168,9 @@ class ReferenceReader:
 
     def _text(self, text: str, path: Path) -> At:
         family, rest, start = self._family(text, path)
+        if "" in rest:
+            fix = f"write {text.split('..')[0].rstrip('.')}"
+            self._break("bad-reference", f"{text} has a dot with nothing behind it", path, fix=fix)
         ret: int | None = None
         if rest and not _is_selector(rest[-1]):
             ret = self._return(text, family, rest.pop(), path)
@@ -226,7 +235,9 @@ class ReferenceReader:
         names = [*self.task_names, *(f"inputs.{key}" for key in self.catalogue.inputs)]
         offer = suggest(name, names, noun="there are")
         self._note_meant("tasks", nearest(name, names))
-        self._break("unknown-reference", f"there is no task {name}; {offer}", path, span=span)
+        if nearest(name, names) is None:
+            self.strays["inputs"] += 1  # it may have meant inputs.NAME
+        self._break("unknown-reference", f"there is no task {name or repr(name)}; {offer}", path, span=span)
 
     def _note_meant(self, section: str, near: str | None, prefix: str = "") -> None:
         """Remembers what a wrong name most likely meant, so that this is not called unread as well."""
@@ -311,6 +322,9 @@ class ReferenceReader:
         for key in data:
             if key not in ("$all", "axis"):
                 self._break("unknown-key", f"$all takes no {key}; it takes axis", (*path, key), on="key")
+        if raw is not None and (not isinstance(axes, list) or not axes):
+            fix = f"it has {', '.join(base.kept)}" if base.kept else ""
+            self._break("wrong-type", f"axis of $all names an axis, not {raw!r}"[:120], (*path, "axis"), fix=fix)
         if not isinstance(axes, list) or not axes:
             fix = f"write {{$all: {base.text}, axis: {next(reversed(base.kept), 'tp')}}}"
             self._break("missing-key", "$all needs axis: the axis that it gathers", path, fix=fix)
@@ -330,6 +344,7 @@ class ReferenceReader:
                 self._break("unknown-key", f"{mark} takes no {key}; {offer}", (*path, key), on="key")
         missing = [key for key in ("axis", edge_key) if key not in data]
         if missing:
+            self.strays.update(("tasks", "inputs") if edge_key in missing else ())
             message = f"{mark} needs {' and '.join(missing)}"
             end = "first" if mark == "$prev" else "last"
             why = (
@@ -342,11 +357,12 @@ class ReferenceReader:
         axis = data["axis"]
         axes = reader.axes if reader else {}
         if not isinstance(axis, str) or axis not in axes:
-            owner = reader.name if reader else "an output"
-            offer = suggest(str(axis), axes, noun=f"axes of {owner}")
-            message = f"{mark} goes along {axis}, which {owner} does not have; {offer}"
-            made = axes_made(reader) if reader else ()
-            self._break("unknown-axis", message, (*path, "axis"), related=made)
+            if reader is None:
+                message = f"{mark} is read from a neighbour's place, and outputs have no axes"
+                self._break("unknown-axis", message, path, fix="name the task with a selector: task.* or task.0")
+            offer = suggest(str(axis), axes, noun=f"axes of {reader.name}")
+            message = f"{mark} goes along {axis}, which {reader.name} does not have; {offer}"
+            self._break("unknown-axis", message, (*path, "axis"), related=axes_made(reader))
         operand = self._read(data[mark], (*path, mark), reader)
         edge = self._read(data[edge_key], (*path, edge_key), reader)
         if all(axis not in leaf.kept for leaf in leaves(operand)):

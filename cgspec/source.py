@@ -170,7 +170,8 @@ def _decode(raw: bytes, file: str) -> str:
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         message = f"{file} is not UTF-8 text: byte 0x{raw[error.start]:02x} in line {line}"
-        raise Unreadable(Finding("syntax", message, place=Place(file, line, 1, 2, ""))) from None
+        place = Place(file, line, 1, 2, "")
+        raise Unreadable(Finding("syntax", message, place=place, fix="save the file as UTF-8")) from None
 
 
 def _compose(document: Document) -> yaml.Node | None:
@@ -198,7 +199,7 @@ def _syntax_finding(document: Document, error: yaml.MarkedYAMLError) -> Finding:
     place = document.place_at(min(mark.index, len(document.text))) if mark else Place(document.file, 1, 1, 2, "")
     related: tuple[Related, ...] = ()
     if mark and begun and begun.index < mark.index and error.context and error.context.startswith("while parsing"):
-        noun = error.context.removeprefix("while parsing ").removeprefix("a ")
+        noun = "list" if "sequence" in error.context else "map" if "mapping" in error.context else "text"
         related = (Related(f"the {noun} begins here", place=document.place_at(begun.index)),)
     return Finding("syntax", _syntax_message(said), place=place, fix=_syntax_fix(said, place), related=related)
 
@@ -216,7 +217,7 @@ _SYNTAX_FIXES = {
     "did not find expected key": "the keys of one map begin in one column: check the indentation of this line",
     "undefined alias": "an alias (*name) names an anchor (&name) above it; quote the text if it is none",
     "another document": "write one file for each spec; what differs a little are `variants`",
-    "quoted scalar": "close the quotes",
+    "found unexpected end of stream": "close the quotes",
     "found character that cannot start": "quote the text",
 }
 """Words of the parser to what helps."""
@@ -292,7 +293,8 @@ class _Converter:
                 raise self._fatal("syntax", f"its aliases expand to more than {MAX_ALIASED} values", node)
             return known
         if id(node) in self.open:
-            raise self._fatal("syntax", "an alias stands inside its own anchor: it would expand without end", node)
+            message, fix = "an alias stands inside its own anchor: it would expand without end", "remove the alias"
+            raise self._fatal("syntax", message, node, fix)
         if depth > MAX_DEPTH:
             raise self._fatal("syntax", f"it is nested deeper than {MAX_DEPTH} levels", node)
         if node.tag != _QUOTED:
@@ -355,8 +357,8 @@ class _Converter:
         more = (related,) if related else ()
         self.document.findings.append(Finding(code, message, place=place, fix=fix, related=more))
 
-    def _fatal(self, code: str, message: str, node: yaml.Node) -> Unreadable:
-        return Unreadable(Finding(code, message, place=self.document._place(node)))
+    def _fatal(self, code: str, message: str, node: yaml.Node, fix: str = "") -> Unreadable:
+        return Unreadable(Finding(code, message, place=self.document._place(node), fix=fix))
 
 
 def _tag(node: yaml.Node) -> str:

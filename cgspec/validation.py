@@ -53,6 +53,7 @@ class Validated:
         faulty: (section, name) of entries that are there but could not be kept; nothing is said about who names them.
         incomplete: entries that lost a key; nothing is said about what they lack.
         lost: raw data of faulty and incomplete tasks, which may read what nobody else reads.
+        unknown_reads: whether one of these does not even say what it reads.
     """
 
     spec: Spec | None
@@ -61,6 +62,7 @@ class Validated:
     faulty: set[tuple[str, Any]] = field(default_factory=set)
     incomplete: set[tuple[str, Any]] = field(default_factory=set)
     lost: list[Any] = field(default_factory=list)
+    unknown_reads: bool = False
     _lost_paths: set[Path] = field(default_factory=set)
 
     def is_lost(self, section: str) -> bool:
@@ -77,17 +79,46 @@ def validate(data: Mapping[str, Any], function: Callable[[str, Path], FunctionRe
     kept = {key: value for key, value in data.items() if not (isinstance(key, str) and key.startswith("x-"))}
     reader = ValueReader({}, function)
     result = Validated(None, reader, [])
+    kept = _named_by_text(kept, result)
     _note_misspelt(kept, result)
     _read_vars(kept.get("vars"), reader)
     filled = _fill(kept, result)
     _check_names(filled, result)
     result.spec = _validate(filled, result)
     result.findings = reader.findings + result.findings
-    tasks = kept.get("tasks")
+    tasks = data.get("tasks")
     if isinstance(tasks, dict):
         off = result.faulty | result.incomplete
         result.lost = [task for name, task in tasks.items() if ("tasks", name) in off]
+        result.unknown_reads = any(not _says_what_it_reads(task) for task in result.lost)
     return result
+
+
+_NAMED_BY_TEXT = ("args", "env", "options", "resources", "in", "with")
+
+
+def _named_by_text(data: Mapping[Any, Any], result: Validated) -> dict[str, Any]:
+    """The data without keys of entries that are no text, each of which becomes a finding."""
+    kept = dict(data)
+    for section in ("actors", "tasks"):
+        entries = kept.get(section)
+        for name, entry in list(entries.items()) if isinstance(entries, dict) else ():
+            for key in _NAMED_BY_TEXT if isinstance(entry, dict) else ():
+                inner = entry.get(key)
+                wrong = [each for each in inner if not isinstance(each, str)] if isinstance(inner, dict) else []
+                if wrong:
+                    result.findings += [_unnamed((section, name, key, each)) for each in wrong]
+                    result.incomplete.add((section, name))
+                    entry = {**entry, key: {each: inner[each] for each in inner if isinstance(each, str)}}
+                    kept[section] = {**kept[section], name: entry}
+    return kept
+
+
+def _unnamed(path: tuple[Any, ...]) -> Finding:
+    shown = "nothing" if path[-1] is None else str(path[-1]).lower()
+    fix = f'write "{shown}" if that is its name' if path[-1] is not None else ""
+    fix = f"{fix}; what is given by position is a list" if fix and path[-2] in ("in", "args") else fix
+    return Finding("wrong-type", f"a name is text, and {shown} is not", path, on="key", fix=fix)
 
 
 def _note_misspelt(data: Mapping[str, Any], result: Validated) -> None:
@@ -265,14 +296,22 @@ def _prune(data: Any, path: Path, kind: str, result: Validated) -> Any:
     """The data without what is at a path, and without the entry around it where the entry cannot do without it."""
     if not path:
         return data
+    if isinstance(path[-1], int) and len(path) > 1:  # a list goes whole: what is behind an item keeps its place
+        return _prune(data, path[:-1], kind, result)
     if len(path) == 1 and path[0] in _SECTIONS:
         result.faulty.add((str(path[0]), _EVERY))
     whole = _note_loss(path, result, harmless=kind == "extra_forbidden")
     return _without(data, path[:2] if whole else path)
 
 
+def _says_what_it_reads(task: Any) -> bool:
+    return isinstance(task, dict) and isinstance(task.get("in", []), (dict, list))
+
+
 def _note_loss(path: Path, result: Validated, *, harmless: bool = False) -> bool:
     """Notes that an entry lost what is at a path; whether the entry cannot do without it."""
+    if len(path) > 1 and path[0] in ("expect", "sweep"):
+        result.incomplete.add((str(path[0]), path[1]))
     if len(path) < 2 or path[0] not in ("actors", "tasks", "inputs"):
         return False
     whole = len(path) == 2 or not (harmless or path[2] in _HARMLESS)

@@ -5,12 +5,24 @@ A rule sees a ``Context`` and yields findings. Rules that need the graph run onl
 
 from __future__ import annotations
 
-from cgspec.rules import classes, collectives, expectations, flow, profilers, running, sweeps, tensors, transports
+from cgspec.rules import (
+    actors,
+    classes,
+    collectives,
+    expectations,
+    flow,
+    profilers,
+    running,
+    sweeps,
+    tensors,
+    transports,
+)
 from cgspec.rules.classes import WHY_UNTRUSTED
 from cgspec.rules.context import Context, Rule
 
 RULES: tuple[Rule, ...] = (
     *classes.RULES,
+    *actors.RULES,
     *flow.RULES,
     *transports.RULES,
     *collectives.RULES,

@@ -68,6 +68,8 @@ def _not_found(context: Context, code: str) -> Iterator[Finding]:
             start, end = (0, colon) if code in _ABOUT_FILES else (colon + 1, len(text))
             note = code == "unreadable-class"
             message, _, fix = read.message.partition("; ") if note else (read.message, "", "")
+            if code == "unknown-module":
+                fix = "install it where cgspec runs, or name a file of your own: file.py:Class"
             made = _stated(context, read.file, read.line, "Python stops reading here" if read.kind == "syntax" else "")
             severity: Severity = "note" if note else "error"
             why = _WHY_NOTE if note else ""
@@ -246,7 +248,8 @@ def _arguments(context: Context, family: TaskFamily) -> tuple[int, list[str]]:
     raw = context.raw(("tasks", family.name, "in"))
     wires = context.wiring.wires.get(family.name, ())
     positional = sum(wire.positions for wire in wires if wire.name is None)
-    return positional, [*(map(str, raw) if isinstance(raw, dict) else ()), *(family.spec.with_ or {})]
+    names = [name for name in raw if isinstance(name, str)] if isinstance(raw, dict) else []
+    return positional, [*names, *(family.spec.with_ or {})]
 
 
 def _problems(context: Context, code: str) -> Iterator[Finding]:

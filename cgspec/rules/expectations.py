@@ -29,7 +29,7 @@ def bad_expectation(context: Context) -> Iterator[Finding]:
     """An expectation without a subject, without a condition, or with conditions of another subject."""
     for path, entry in _entries(context):
         problem = _form_problem(entry)
-        if problem is not None:
+        if problem is not None and path not in context.catalogue.incomplete:
             key, message, fix = problem
             on: Literal["key", "value"] = "key" if key else "value"
             yield Finding("bad-expectation", message, (*path, key) if key else path, on=on, fix=fix)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cgspec.diagnostics import Finding
+from cgspec.diagnostics import Finding, Related
 from cgspec.families import TaskFamily
 from cgspec.rules.context import Context, Rule
 
@@ -12,26 +12,49 @@ from cgspec.rules.context import Context, Rule
 def unused_input(context: Context) -> Iterator[Finding]:
     """An input that no task and no output reads."""
     unread = [name for name in context.catalogue.inputs if f"inputs.{name}" not in context.wiring.named]
-    if context.catalogue.is_lost("tasks") or len(unread) <= context.wiring.strays["inputs"]:
+    if (
+        context.catalogue.is_lost("tasks")
+        or context.catalogue.unknown_reads
+        or len(unread) <= context.wiring.strays["inputs"]
+    ):
         return
     for name in unread:
         why = "Ray refuses a graph in which an input reaches no output"
         fix = f"remove it, or read inputs.{name} in a task"
-        yield Finding("unused-input", f"nothing reads the input {name}", ("inputs", name), on="key", why=why, fix=fix)
+        made = tuple(_as_constants(context, f"inputs.{name}"))
+        fix = f"write inputs.{name} under in: with holds constants" if made else fix
+        message, path = f"nothing reads the input {name}", ("inputs", name)
+        yield Finding("unused-input", message, path, on="key", why=why, fix=fix, related=made)
+
+
+def _as_constants(context: Context, reference: str) -> Iterator[Related]:
+    """Where something is given as a constant that looks like a reference."""
+    for name, task in context.spec.tasks.items():
+        for key, value in (task.with_ or {}).items():
+            if value == reference:
+                yield Related(f"{reference} is text here, not a reference", ("tasks", name, "with", key))
 
 
 def dangling_task(context: Context) -> Iterator[Finding]:
     """A task whose result nobody reads and that is not called for its effect."""
     unread = [family for family in _ends(context) if family.returns != ()]
     known = context.wiring.outputs or "outputs" in context.wiring.broken
-    if not known or context.catalogue.is_lost("outputs") or len(unread) <= context.wiring.strays["tasks"]:
+    if (
+        not known
+        or context.catalogue.is_lost("outputs")
+        or context.catalogue.unknown_reads
+        or len(unread) <= context.wiring.strays["tasks"]
+    ):
         return
     for family in unread:
         if context.is_whole("tasks", family.name):
             path = ("tasks", family.name)
             why = "Ray refuses a task that feeds nothing"
             fix = f"{_line(context, family)}, or say returns: [] if it is called for its effect"
-            yield Finding("dangling-task", f"nothing reads {family.name}", path, on="key", why=why, fix=fix)
+            made = tuple(_as_constants(context, family.name))
+            fix = f"write {family.name} under in: with holds constants" if made else fix
+            message = f"nothing reads {family.name}"
+            yield Finding("dangling-task", message, path, on="key", why=why, fix=fix, related=made)
 
 
 def _ends(context: Context) -> list[TaskFamily]:

@@ -14,14 +14,14 @@ def bad_payload(context: Context) -> Iterator[Finding]:
     """A payload that is neither a size nor a shape with a dtype."""
     for name, task in context.spec.tasks.items():
         payload = task.payload
-        if payload is None:
+        if payload is None or ("tasks", name) in context.catalogue.incomplete:
             continue
         tensor = payload.shape is not None and payload.dtype is not None
         half = (payload.shape is None) != (payload.dtype is None)
         if half or tensor == (payload.bytes is not None):
             given = [key for key in ("shape", "dtype", "bytes") if getattr(payload, key) is not None]
             said = " and ".join(f"a {key}" if key != "bytes" else "bytes" for key in given) or "nothing"
-            message = f"the payload of {name} has {said}"
+            message = f"the payload of {name} has {said}{' alone' if len(given) == 1 else ''}"
             fix = "write a size (64MiB), or a shape and a dtype: {shape: [4, 4], dtype: float16}"
             yield Finding("bad-payload", message, ("tasks", name, "payload"), fix=fix)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,6 +13,7 @@ from cgspec.diagnostics import Finding, Place, Related
 _COLOURS = {"error": "31", "warning": "33", "note": "36"}
 _WIDEST = 160
 """Characters of a line that are shown around the caret."""
+_LONG_WORD = re.compile(r"\S{300,}")
 
 
 def text(findings: Sequence[Finding], *, colour: bool = False) -> str:
@@ -63,10 +65,10 @@ class _Paint:
 
 def _block(finding: Finding, paint: _Paint) -> str:
     colour = _COLOURS[finding.severity]
-    where = f"{finding.place}: " if finding.place is not None else ""
-    head = f"{paint(where, '1')}{paint(finding.severity, colour)}: {_printable(finding.message)} [{finding.code}]"
+    where = f"{_printable(str(finding.place))}: " if finding.place is not None else ""
+    head = f"{paint(where, '1')}{paint(finding.severity, colour)}: {_shown(finding.message)} [{finding.code}]"
     lines = [head, *_excerpt(finding.place, paint, colour)]
-    lines += [f"  {paint(label, '1')} {_printable(said)}" for label, said in _reasons(finding) if said]
+    lines += [f"  {paint(label, '1')} {_shown(said)}" for label, said in _reasons(finding) if said]
     for item in finding.related:
         lines.append(f"  {paint('see:', '1')} {_related(item)}")
     return "\n".join(lines) + "\n"
@@ -77,7 +79,12 @@ def _reasons(finding: Finding) -> list[tuple[str, str]]:
 
 
 def _related(item: Related) -> str:
-    return f"{item.place}: {item.message}" if item.place is not None else item.message
+    return _shown(f"{item.place}: {item.message}" if item.place is not None else item.message)
+
+
+def _shown(text: str) -> str:
+    """Text for the terminal, with words that are very long cut in the middle."""
+    return _printable(_LONG_WORD.sub(lambda word: f"{word[0][:80]}…{word[0][-20:]}", text))
 
 
 def _excerpt(place: Place | None, paint: _Paint, colour: str) -> list[str]:

@@ -1,0 +1,66 @@
+"""Rules about what actors ask of Ray: options and environment variables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cgspec.diagnostics import Finding, Path, suggest
+from cgspec.rules.context import Context, Rule
+from cgspec.spec import ActorSpec
+from cgspec.values import Literal
+
+OPTIONS = (
+    "allow_out_of_order_execution",
+    "concurrency_groups",
+    "enable_task_events",
+    "fallback_strategy",
+    "get_if_exists",
+    "label_selector",
+    "lifetime",
+    "max_concurrency",
+    "max_pending_calls",
+    "max_restarts",
+    "max_task_retries",
+    "name",
+    "namespace",
+    "object_store_memory",
+    "runtime_env",
+    "scheduling_strategy",
+)
+"""The options of Ray's actors that have no key of their own in a spec."""
+
+_PLACED_BY_CGSPEC = ("placement_group", "placement_group_bundle_index", "placement_group_capture_child_tasks")
+
+
+def unknown_option(context: Context) -> Iterator[Finding]:
+    """An option that Ray's actors do not have, or that is a key of the actor itself."""
+    own = {field.alias or name for name, field in ActorSpec.model_fields.items()}
+    for name, actor in context.catalogue.actors.items():
+        for option in actor.spec.options:
+            path: Path = ("actors", name, "options", option)
+            if option in own:
+                message, fix = f"{option} is a key of the actor itself", "write it beside class, not under options"
+                yield Finding("unknown-option", message, path, on="key", fix=fix)
+            elif option in _PLACED_BY_CGSPEC:
+                message = f"{option} is set by cgspec, which places all actors together"
+                fix = "say cluster.placement or same_node"
+                yield Finding("unknown-option", message, path, on="key", fix=fix)
+            elif option not in OPTIONS:
+                message = f"Ray's actors have no option {option}; {suggest(option, OPTIONS, noun='options', most=20)}"
+                yield Finding("unknown-option", message, path, on="key")
+
+
+def bad_env(context: Context) -> Iterator[Finding]:
+    """An environment variable that is neither text nor a number."""
+    for name, values in context.readings.actors.items():
+        for (section, key), value in values.items():
+            if section == "env" and isinstance(value, Literal) and not isinstance(value.data, (str, int, float)):
+                shown = "a list" if isinstance(value.data, list) else "a map" if value.data else "nothing"
+                message = f"the environment variable {key} is text or a number, not {shown}"
+                yield Finding("wrong-type", message, ("actors", name, "env", key))
+
+
+RULES = (
+    Rule("unknown-option", unknown_option),
+    Rule("wrong-type", bad_env),
+)

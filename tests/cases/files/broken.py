@@ -1,0 +1,5 @@
+"""No Python: the bracket below is never closed."""
+
+
+class Counter(
+    pass
