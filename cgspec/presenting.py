@@ -1,4 +1,4 @@
-"""What a run shows of itself at its end: the merged trace where it was profiled."""
+"""What a run shows of itself at its end: the merged trace where it was profiled, and the report."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TRACED = ("torch", "timeline")
 
 def present(run_dir: Path, record: Record, graph: Graph) -> Iterator[str]:
     """Writes the files of a saved and closed run; what cannot be made is told, one sentence each."""
-    for step in (_trace,):
+    for step in (_trace, _report):
         try:
             yield from step(run_dir, record, graph)
         except Exception as error:
@@ -31,3 +31,10 @@ def _trace(run_dir: Path, record: Record, graph: Graph) -> Iterator[str]:
         merged = trace.merge(run_dir)
         profiled[0].files.insert(0, trace.MERGED)
         yield from merged.notes
+
+
+def _report(run_dir: Path, record: Record, graph: Graph) -> Iterator[str]:
+    from cgspec.views import report
+
+    report.write(run_dir, graph=graph)
+    yield from ()
