@@ -160,18 +160,20 @@ class Steadiness:
 
 
 def steadiness(latencies: Sequence[float]) -> Steadiness:
-    """Looks for drift, two modes and outliers, in that order, in latencies by iteration.
+    """Looks for drift, two modes, outliers and scatter, in that order, in latencies by iteration.
 
     - drift: the medians of the first and the last quarter differ by more than a tenth, and their intervals
       (``percentile_interval``) do not overlap;
     - two modes: Otsu's split ("A Threshold Selection Method from Gray-Level Histograms", 1979) of the middle 98% leaves
       at least a tenth on both sides, means at least a fifth apart, and more than 4.5 apart in Ashman's D
       (sqrt(2) |m1 - m2| / sqrt(s1^2 + s2^2)); one normal gives 2.7 there, one uniform distribution 3.5;
-    - outliers: more than 1 in 100 above p50 + 10 (p75 - p25), and above twice p50.
+    - outliers: more than 1 in 100 above p50 + 10 (p75 - p25), and above twice p50;
+    - scatter: p95 above three times p50.
     """
     if len(latencies) < 40:
         return Steadiness("too-few", f"{len(latencies)} iterations are too few to tell; 40 are needed")
-    return _drift(latencies) or _two_modes(sorted(latencies)) or _outliers(sorted(latencies)) or _STEADY
+    ordered = sorted(latencies)
+    return _drift(latencies) or _two_modes(ordered) or _outliers(ordered) or _scatter(ordered) or _STEADY
 
 
 _STEADY = Steadiness("steady", "no drift, one mode, few outliers")
@@ -235,6 +237,13 @@ def _outliers(ordered: Sequence[float]) -> Steadiness | None:
         return None
     times = ordered[-1] / middle
     return Steadiness("outliers", f"{count} of {len(ordered)} iterations are outliers, up to {times:.0f} times p50")
+
+
+def _scatter(ordered: Sequence[float]) -> Steadiness | None:
+    middle, high = percentile(ordered, 0.5), percentile(ordered, 0.95)
+    if high <= 3 * middle or not middle:
+        return None
+    return Steadiness("scattered", f"1 in 20 iterations takes more than {high / middle:.1f} times p50")
 
 
 def throughput(done: int, seconds: float) -> float | None:

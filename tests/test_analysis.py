@@ -196,6 +196,7 @@ def noisy(scale: float = 1.0) -> list[float]:
         ([value * (9 if n % 50 == 0 else 1) for n, value in enumerate(noisy())], "outliers"),
         ([random.Random(n).uniform(500, 1500) for n in range(1000)], "steady"),
         ([500.0 + random.Random(n).expovariate(1 / 500) for n in range(1000)], "steady"),
+        ([random.Random(n).expovariate(1 / 500) for n in range(1000)], "scattered"),
         ([100.0] * 100, "steady"),
         ([0.0] * 100, "steady"),
     ],
