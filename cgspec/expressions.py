@@ -13,6 +13,8 @@ MAX_NODES = 400
 MAX_DEPTH = 40
 MAX_BITS = 4096
 MAX_LENGTH = 100_000
+MAX_PARTS = 4096
+MAX_DIGITS = 300
 
 Resolve = Callable[[str], object]
 Step = Callable[[Resolve], object]
@@ -84,10 +86,28 @@ def parse(text: str) -> Expression:
     return Expression(text, builder.names, step)
 
 
+def weight(data: object, most: int) -> int:
+    """How much plain data holds when it is written out, what is shared counted each time; no more than ``most`` + 1."""
+    count = 0
+    stack = [data]
+    while stack and count <= most:
+        item = stack.pop()
+        count += 1
+        if isinstance(item, (list, tuple)):
+            stack.extend(item)
+        elif isinstance(item, dict):
+            stack.extend(item.values())
+        elif isinstance(item, str):
+            count += len(item) // 64
+    return min(count, most + 1)
+
+
 def _check_size(value: object) -> object:
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > MAX_BITS:
         raise ExpressionError("a number in it becomes too large")
-    if isinstance(value, (str, tuple)) and len(value) > MAX_LENGTH:
+    if isinstance(value, str) and len(value) > MAX_LENGTH:
+        raise ExpressionError("a value in it becomes too long")
+    if isinstance(value, tuple) and weight(value, MAX_PARTS) > MAX_PARTS:
         raise ExpressionError("a value in it becomes too long")
     return value
 
@@ -104,6 +124,12 @@ def _multiply(left: Any, right: Any) -> object:
         if isinstance(sequence, (str, tuple)) and isinstance(count, int) and len(sequence) * count > MAX_LENGTH:
             raise ExpressionError("a value in it becomes too long")
     return operator.mul(left, right)
+
+
+def _round(number: Any, digits: Any = None) -> object:
+    if isinstance(digits, int) and abs(digits) > MAX_DIGITS:
+        raise ExpressionError(f"a number is rounded to at most {MAX_DIGITS} digits")
+    return round(number, digits)
 
 
 def _modulo(left: Any, right: Any) -> object:
@@ -138,7 +164,7 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "min": min,
     "max": max,
     "abs": abs,
-    "round": round,
+    "round": _round,
     "int": int,
     "float": float,
     "len": len,
@@ -179,7 +205,7 @@ class _Builder:
 
     def sequence(self, node: ast.Tuple | ast.List, depth: int) -> Step:
         steps = [self.build(item, depth) for item in node.elts]
-        return lambda resolve: tuple(step(resolve) for step in steps)
+        return lambda resolve: _check_size(tuple(step(resolve) for step in steps))
 
     def binary(self, node: ast.BinOp, depth: int) -> Step:
         function = BINARY.get(type(node.op))

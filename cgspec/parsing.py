@@ -16,6 +16,11 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 RESERVED = frozenset({"inputs", "index", "size", "device", "i"})
 """Names that vars, axes, actors, tasks and inputs cannot have."""
 
+MAX_DOLLARS = 1000
+"""Dollar signs in one text."""
+MAX_FILLED = 1_000_000
+"""What all vars may come to where they are used, lists and maps written out."""
+
 _DOLLAR = re.compile(r"\$\$|\$\{([^{}]*)\}|\$")
 KEYS = (*MAKERS, *SPECIAL, "$each")
 """Every ``$key`` that a map may have as a value."""
@@ -60,6 +65,8 @@ class ValueReader:
         self.later: tuple[str, ...] | None = ()
         self.faulty: set[str] = set()
         self.findings: list[Finding] = []
+        self._weights: dict[str, int] = {}
+        self._fill = 0
 
     def read(self, data: Any, path: Path) -> Value:
         """The value that ``data`` says; a faulty part is lost, and a finding."""
@@ -108,6 +115,9 @@ class ValueReader:
     def _text(self, text: str, path: Path) -> Value:
         if text[0] == "$" and text[1:2] not in ("$", "{"):
             return self._guarded(lambda: self._name(text[1:], path, (0, len(text))), path)
+        if text.count("$") > MAX_DOLLARS:
+            self.report("bad-value", f"a text has at most {MAX_DOLLARS} dollar signs", path)
+            return LOST
         return self._guarded(lambda: values.join_text(list(self._parts(text, path))), path)
 
     def _parts(self, text: str, path: Path) -> Iterator[Value]:
@@ -128,10 +138,10 @@ class ValueReader:
     def _name(self, name: str, path: Path, span: tuple[int, int]) -> Value:
         """What ``$name`` stands for."""
         if name in self.variables:
-            return self.variables[name]
+            return self._filled(name)
         if name == "device":
             return values.Device()
-        if name == "i" or name.startswith(("index.", "size.")):
+        if name == "i" or (name.startswith(("index.", "size.")) and NAME.match(name.partition(".")[2])):
             return values.join_expr(expressions.parse(name), {})
         if self._is_known_fault(name, path, span):
             return LOST
@@ -139,6 +149,17 @@ class ValueReader:
         fix = "" if NAME.match(name) else "write $$ for a dollar sign"
         self.report("unknown-var", f"there is no var {name}; {offer}", path, span=span, fix=fix)
         return LOST
+
+    def _filled(self, name: str) -> Value:
+        """A var where it is used; vars of vars must not grow without end."""
+        value = self.variables[name]
+        if not isinstance(value, Literal) or isinstance(value.data, (list, dict, str)):
+            if name not in self._weights:
+                self._weights[name] = values.weight(value, MAX_FILLED)
+            self._fill += self._weights[name]
+            if self._fill > MAX_FILLED:
+                raise CannotMake(f"the vars become more than {MAX_FILLED} values where they are used")
+        return value
 
     def _is_known_fault(self, name: str, path: Path, span: tuple[int, int]) -> bool:
         """Whether a name is that of a var which cannot be used here; says so where that is not said already."""
@@ -245,7 +266,7 @@ class ValueReader:
             fix = "an expression is arithmetic on numbers, text, tuples, vars and i; {$call: ..} calls a function"
             self.report("bad-expression", f"`{text[:60]}` is no expression: {error}", inner, span=error.span, fix=fix)
             return LOST
-        known = {name: self.variables[name] for name in expression.names if name in self.variables}
+        known = {name: self._filled(name) for name in expression.names if name in self.variables}
         unknown = [name for name in expression.names if name not in known and not _deferred(name)]
         for name in unknown:
             if self._is_known_fault(name, inner, expression.names[name]):

@@ -19,6 +19,7 @@ DTYPES: dict[str, int] = {
 """torch's dtype names and the bytes of one element."""
 
 _NOTHING: frozenset[str] = frozenset()
+MAX_TEXT = 1_000_000
 
 
 class CannotMake(ValueError):
@@ -260,6 +261,17 @@ class Feedback(Value):
         return f"feedback({self.output}, lag={self.lag})"
 
 
+def weight(value: Value, most: int) -> int:
+    """How much a value holds when it is written out; no more than ``most`` + 1 for plain data."""
+    if isinstance(value, Literal):
+        return expressions.weight(value.data, most)
+    if isinstance(value, Items):
+        return 1 + sum(weight(item, most) for item in value.items)
+    if isinstance(value, Entries):
+        return 1 + sum(weight(item, most) for _, item in value.entries)
+    return 1
+
+
 def torch_dtype(name: str) -> Any:
     """torch's dtype of that name; imports torch."""
     import torch
@@ -292,7 +304,10 @@ def join_entries(entries: list[tuple[Any, Value]]) -> Value:
 
 def join_text(parts: list[Value]) -> Value:
     if all(isinstance(part, Literal) for part in parts):
-        return Literal("".join(str(part.data) for part in parts if isinstance(part, Literal)))
+        texts = [str(part.data) for part in parts if isinstance(part, Literal)]
+        if sum(map(len, texts)) > MAX_TEXT:
+            raise CannotMake(f"the text becomes longer than {MAX_TEXT} characters")
+        return Literal("".join(texts))
     return Text(tuple(parts), _union(parts))
 
 
