@@ -32,6 +32,10 @@ class Failed:
     trace: str = ""
 
 
+FLUSH = Failed("flush", "the phase ends")
+"""Sent as every input, it passes each step once and no method of the user's: the phase ends early, on every thread."""
+
+
 class FailedTask(Exception):
     """A ``Failed`` that has to be raised, because its channel carries nothing but tensors."""
 

@@ -20,9 +20,9 @@ from typing import Any
 
 from cgspec import usercode
 from cgspec.graph import Actor
-from cgspec.invocation import Failed, FailedTask, Invocation
+from cgspec.invocation import FLUSH, Failed, FailedTask, Invocation
 from cgspec.payloads import ATOMS, detach, to_host
-from cgspec.profilers import Watch, WatchJob, make_watch
+from cgspec.profilers import Ranges, Watch, WatchJob, make_watch
 from cgspec.raynames import READ_ERROR, read_error
 from cgspec.recorder import Recorder, capacity_for
 from cgspec.steps import Forward, Step
@@ -150,10 +150,10 @@ class Worker:
             what, trace = usercode.describe(error)
             return Failed("raised", what, trace=trace)
 
-    def begin(self, iterations: int, watch: WatchJob | None = None) -> None:
+    def begin(self, iterations: int, watch: WatchJob | Ranges | None = None) -> None:
         """Starts a phase; the graph must be idle."""
         self._begin_rings(iterations)
-        self._watch = make_watch(watch) if watch is not None else None
+        self._watch = make_watch(watch) if isinstance(watch, WatchJob) else watch
         self._last = next((ready for ready in self._steps if ready.last), None)
         self._current, self._since = None, now()
 
@@ -174,10 +174,6 @@ class Worker:
         if ready.forward is not None:
             return self._forward(ready, ready.forward, values[0])
         iteration = self.recorder.counts[ready.slot]
-        if ready.first:
-            self._thread = threading.get_ident()
-            if self._watch is not None:
-                self._watch.before(iteration)
         plain, failed = True, None
         for value in values:
             kind = type(value)
@@ -186,6 +182,12 @@ class Worker:
             plain = False
             if kind is Failed or kind.__name__ == READ_ERROR:
                 failed = failed or self._failed(value, ready, iteration)
+        if failed == FLUSH:
+            return self._flush(ready)
+        if ready.first:
+            self._thread = threading.get_ident()
+            if self._watch is not None:
+                self._watch.before(iteration)
         if failed is not None:
             self.recorder.mark(ready.slot, 0, 0)
             self._last, self._since = ready, now()
@@ -195,6 +197,11 @@ class Worker:
         if ready.last and self._watch is not None:
             self._watch.after(iteration)
         return self._hand_out(ready, result, iteration)
+
+    def _flush(self, ready: Invocation) -> object:
+        if ready.last and self._watch is not None:
+            self._watch.cut()
+        return ready.hand_out(FLUSH)
 
     def _failed(self, value: Any, ready: Invocation, iteration: int) -> Failed:
         if isinstance(value, Failed):

@@ -51,12 +51,13 @@ class Drawing:
         return self
 
     def ref(self, text: str) -> Ref:
-        """``inputs.x``, ``task`` or ``task.return``."""
-        head, _, rest = text.partition(".")
-        if head == "inputs":
-            return InputRef(self.inputs.index(rest))
-        number = next(n for n, task in enumerate(self.tasks) if task.name == head)
-        return TaskRef(number, (self.tasks[number].returns or ()).index(rest) if rest else None)
+        """``inputs.x``, ``task`` or ``task.return``; names may have dots."""
+        if text.startswith("inputs."):
+            return InputRef(self.inputs.index(text.removeprefix("inputs.")))
+        names = [task.name for task in self.tasks]
+        head, ret = (text, "") if text in names else text.rsplit(".", 1)
+        number = names.index(head)
+        return TaskRef(number, (self.tasks[number].returns or ()).index(ret) if ret else None)
 
     def task(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import ray
@@ -17,7 +17,6 @@ class Binding:
 
     Attributes:
         dag: what is compiled.
-        arrange: the positional arguments of ``execute`` from one value per graph input.
     """
 
     def __init__(self, layout: Layout, handles: Sequence[Any]) -> None:
@@ -30,7 +29,6 @@ class Binding:
         for bind in layout.binds:
             self.ports.append(self._bind(bind.actor, bind.step, bind.reads, bind.ports, bind.transport))
         self.dag = MultiOutputNode([self._port(read) for read in layout.reads])
-        self.arrange = self._arrangement()
 
     def _input_nodes(self, node: Any) -> dict[FromInput, Any]:
         """Inputs are read whole where there is one, else by position: never both in one graph."""
@@ -55,9 +53,9 @@ class Binding:
     def _port(self, source: FromPort) -> Any:
         return self.ports[source.bind][source.port]
 
-    def _arrangement(self) -> Callable[[Sequence[object]], tuple[object, ...]]:
-        places = [source.input for source in self.used]
-        return lambda inputs: tuple([None if place is None else inputs[place] for place in places])
+    def arrange(self, inputs: Sequence[object], *, trigger: object = None) -> tuple[object, ...]:
+        """The positional arguments of ``execute``, from one value per graph input."""
+        return tuple([trigger if source.input is None else inputs[source.input] for source in self.used])
 
 
 def _used_inputs(layout: Layout) -> list[FromInput]:

@@ -24,7 +24,7 @@ from cgspec.engines.placement import Places, reserve
 from cgspec.engines.waiting import Watchdog, stalled
 from cgspec.errors import RunError
 from cgspec.graph import Graph, InputRef
-from cgspec.invocation import Failed
+from cgspec.invocation import FLUSH, Failed
 from cgspec.payloads import detach
 from cgspec.profilers import nsight
 from cgspec.quantities import show_duration
@@ -57,6 +57,7 @@ class CompiledEngine:
         devices = not options.rehearse and any(actor.num_gpus for actor in graph.actors)
         self.layout = lay_out(graph, transports=not options.rehearse, devices=devices)
         self.sources = sources_of(self.layout)
+        self.strict = any(step.strict for steps in self.layout.steps for step in steps)
         self.cluster = Cluster(graph, options)
         self.notes = self.cluster.notes
         self.actors = Actors(graph, options)
@@ -179,8 +180,12 @@ class CompiledEngine:
         if "first" not in self.startup and not self.under_way:
             self.watchdog.expect(self.options.engine.timeouts.first)
             self.began_first = time.monotonic()
+        self._execute(self.binding.arrange(inputs), inputs)
+
+    def _execute(self, arguments: tuple[object, ...], inputs: Sequence[object]) -> None:
+        assert self.watchdog is not None
         try:
-            refs = self.compiled.execute(*self.binding.arrange(inputs))
+            refs = self.compiled.execute(*arguments)
         except Exception as error:
             raise self._why(error) from None
         self.under_way.append((refs, inputs))
@@ -212,6 +217,8 @@ class CompiledEngine:
             if type(value).__name__ == raynames.READ_ERROR:
                 read[place] = self._unreadable(place, value)
         failed = first_failed(self.graph, read)
+        if any(isinstance(value, Failed) and value == FLUSH for value in read):
+            return Fetched([], at_ns)
         if failed is not None:
             node = self.actors.address(self.graph.tasks[failed.task or 0].actor)
             return Fetched([], at_ns, task_error(self.graph, failed, phase=self.phase.name, node=node))
@@ -226,9 +233,18 @@ class CompiledEngine:
         )
 
     def end(self) -> PhaseData:
+        profile = self.phase.profile
+        if profile is not None and self.fetched < profile.warmup + profile.iterations and not self.strict:
+            self._flush()
         nothing: dict[int, tuple[Any, ...]] = dict.fromkeys(range(len(self.graph.actors)), ())
         parts = self.actors.ask("end", nothing, within=self._patience())
         return finish(self.graph, self.phase, [parts[number] for number in nothing])
+
+    def _flush(self) -> None:
+        """One empty iteration, so that every worker learns on its graph's thread that the phase ends early."""
+        assert self.binding is not None
+        self._execute(self.binding.arrange([FLUSH] * len(self.graph.inputs), trigger=FLUSH), ())
+        self.fetch()
 
     def where(self) -> tuple[Position, ...]:
         return self.actors.positions()

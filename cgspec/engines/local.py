@@ -7,6 +7,7 @@ import pathlib
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from cgspec import usercode
 from cgspec.engines import Fetched, Options, Phase, PhaseData, Position, same_actors
@@ -15,12 +16,16 @@ from cgspec.engines.phases import finish, watch_job
 from cgspec.errors import Failure, NotAble
 from cgspec.graph import Graph, InputRef
 from cgspec.invocation import Failed
+from cgspec.profilers import Ranges, Watch, make_watch
 from cgspec.steps import FromInput, FromPort, lay_out, pick
 from cgspec.worker import Job, Worker
 
 
 class LocalEngine:
-    """See ``engines.Engine``; an iteration is executed when it is submitted."""
+    """See ``engines.Engine``; an iteration is executed when it is submitted.
+
+    A profiler watches the whole process: its one trace is named ``local``.
+    """
 
     kind = "local"
 
@@ -35,6 +40,8 @@ class LocalEngine:
         self.phase = Phase("startup", 0)
         self.done: deque[Fetched] = deque()
         self.environ: dict[str, str | None] = {}
+        self.iteration = 0
+        self.watch: Watch | None = None
 
     def place(self) -> None:
         refuse_collectives(self.graph, "local")
@@ -77,11 +84,16 @@ class LocalEngine:
         return result
 
     def begin(self, phase: Phase) -> None:
-        self.phase = phase
-        for number, worker in enumerate(self.workers):
-            worker.begin(phase.iterations, watch_job(self.graph, phase, number))
+        self.phase, self.iteration = phase, 0
+        jobs = [watch_job(self.graph, phase, number) for number in range(len(self.workers))]
+        first = next((job for job in jobs if job is not None), None)
+        self.watch = make_watch(replace(first, actor="local")) if first is not None else None
+        for worker, job in zip(self.workers, jobs, strict=True):
+            worker.begin(phase.iterations, Ranges(self.watch) if job and self.watch else None)
 
     def submit(self, inputs: Sequence[object]) -> None:
+        if self.watch is not None:
+            self.watch.before(self.iteration)
         ports: list[tuple[object, ...]] = []
         for bind in self.layout.binds:
             values = [_read(source, inputs, ports) for source in bind.reads]
@@ -89,6 +101,9 @@ class LocalEngine:
             ports.append(result if bind.ports > 1 else (result,))  # type: ignore[arg-type]
         read = [ports[port.bind][port.port] for port in self.layout.reads]
         self.done.append(self._fetched(inputs, read, time.monotonic_ns()))
+        if self.watch is not None:
+            self.watch.after(self.iteration)
+        self.iteration += 1
 
     def _fetched(self, inputs: Sequence[object], read: list[object], at_ns: int) -> Fetched:
         failed = first_failed(self.graph, read)
@@ -101,7 +116,13 @@ class LocalEngine:
         return self.done.popleft()
 
     def end(self) -> PhaseData:
-        return finish(self.graph, self.phase, [worker.end() for worker in self.workers])
+        parts = [worker.end() for worker in self.workers]
+        if self.watch is not None:
+            self.watch.cut()
+            parts[0].files, notes = self.watch.finish()
+            parts[0].notes = tuple(notes)
+            self.watch = None
+        return finish(self.graph, self.phase, parts)
 
     def where(self) -> tuple[Position, ...]:
         spots = [worker.where() for worker in self.workers]

@@ -43,8 +43,30 @@ class Watch(Protocol):
     def leave(self) -> None:
         """It ended."""
 
+    def cut(self) -> None:
+        """The phase ends before its last iteration."""
+
     def finish(self) -> tuple[Mapping[str, bytes], Sequence[str]]:
         """Ends the watch after the phase: files by name, and notes."""
+
+
+class Ranges:
+    """The part of a watch that concerns tasks only, for workers that share one process and one watch."""
+
+    def __init__(self, watch: Watch) -> None:
+        self.enter, self.leave = watch.enter, watch.leave
+
+    def before(self, iteration: int) -> None:
+        pass
+
+    def after(self, iteration: int) -> None:
+        pass
+
+    def cut(self) -> None:
+        pass
+
+    def finish(self) -> tuple[Mapping[str, bytes], Sequence[str]]:
+        return {}, ()
 
 
 @dataclass(frozen=True)

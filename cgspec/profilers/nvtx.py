@@ -26,6 +26,9 @@ class NvtxWatch:
     def leave(self) -> None:
         nvtx.pop_range(domain=DOMAIN)
 
+    def cut(self) -> None:
+        pass
+
     def finish(self) -> tuple[Mapping[str, bytes], Sequence[str]]:
         return {}, ()
 

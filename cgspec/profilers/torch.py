@@ -61,14 +61,20 @@ class TorchWatch:
     def leave(self) -> None:
         self.ranges.pop().__exit__(None, None, None)
 
+    def cut(self) -> None:
+        if self.running:
+            self._stop()
+
     def _stop(self) -> None:
+        """On the graph's thread: from any other, torch ends the process with a segmentation fault."""
         self.running = False
-        self.profiler.stop_trace()
+        if self.recorded:
+            self.profiler.stop_trace()
 
     def finish(self) -> tuple[Mapping[str, bytes], Sequence[str]]:
         """The trace; what was not recorded because the phase ended early is said."""
-        if self.running and self.recorded:
-            self._stop()
+        if self.running:
+            return {}, ("the graph ended before the torch profiler had recorded its iterations",)
         if not self.recorded:
             return {}, ("the phase ended before the torch profiler recorded an iteration",)
         if self.recorded < self.job.iterations:
