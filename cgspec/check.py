@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
 import pathlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,6 +27,9 @@ from cgspec.sweeping import Choice
 from cgspec.trust import Trust
 from cgspec.validation import Validated, validate
 from cgspec.wiring import Wiring, wire
+
+MAX_POINTS = 30
+"""Points of a sweep that are checked by themselves: in a small spec all of them, within a second."""
 
 
 @dataclass(frozen=True)
@@ -84,21 +89,36 @@ def check(
         point: a point of the spec's sweep, which is then checked as the spec that it makes.
         raw: the text, where it is not to be read from ``path``.
     """
-    shown = os.fspath(path)
+    settings: dict[str, Any] = {"overrides": overrides, "variant": variant, "allow_import": tuple(allow_import)}
+    with _no_collection():
+        return _check(os.fspath(path), raw, point, {**settings, "rehearse": rehearse})
+
+
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """Without Python's collector, which would look again and again at values that all stay."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+def _check(shown: str, raw: bytes | str | None, point: Choice | None, settings: dict[str, Any]) -> Checked:
     file = pathlib.Path(shown)
+    overrides, variant = settings["overrides"], settings["variant"]
     try:
         content = _read(file, shown) if raw is None else raw
         merged = loading.load(file, shown=shown, raw=content, overrides=overrides, variant=variant, point=point)
     except Unreadable as error:
         return _nothing(file, shown, error.finding)
-    checked = _Checker(file, shown, merged, tuple(allow_import), rehearse).run()
+    checked = _Checker(file, shown, merged, settings["allow_import"], settings["rehearse"]).run()
     if checked.spec is None or checked.spec.sweep is None:
         return checked
-    settings: dict[str, Any] = {"overrides": overrides, "variant": variant, "allow_import": allow_import}
-    points = [
-        (each.label, check(path, **settings, rehearse=rehearse, point=each.choice, raw=content))
-        for each in sweeping.covering(checked.spec.sweep)
-    ]
+    chosen = sweeping.covering(checked.spec.sweep)[:MAX_POINTS]
+    points = [(each.label, _check(shown, content, each.choice, settings)) for each in chosen]
     return _with_points(checked, points)
 
 
@@ -115,7 +135,7 @@ def _with_points(checked: Checked, points: Iterable[tuple[str, Checked]]) -> Che
 
 def _read(file: pathlib.Path, shown: str) -> bytes:
     try:
-        return file.read_bytes()
+        return loading.read_file(file)
     except (OSError, ValueError) as error:
         reason = "there is no such file" if isinstance(error, FileNotFoundError) else _reason(error)
         near = nearest(file.name, loading.yaml_files(file.parent))
@@ -147,7 +167,7 @@ class _Checker:
         self.refs: dict[tuple[str, Path], ClassRef] = {}
 
     def run(self) -> Checked:
-        validated = validate(self.merged.data, self.function)
+        validated = validate(self.merged.data, self.function, partial=self.merged.partial)
         findings = [*self.merged.findings, *validated.findings]
         graph = None
         if validated.spec is not None:

@@ -95,6 +95,7 @@ class Merged:
         text: the main file as written.
         files: every file that took part, the main one first.
         dropped: the values of duplicate keys, which are not in the data.
+        partial: whether a file that is included could not be read, so that the data may lack anything.
     """
 
     data: dict[str, Any]
@@ -104,3 +105,4 @@ class Merged:
     text: str
     files: list[pathlib.Path]
     dropped: list[Any] = field(default_factory=list)
+    partial: bool = False

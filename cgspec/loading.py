@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import os
 import pathlib
 from collections.abc import Iterable
@@ -15,6 +16,7 @@ from cgspec.merging import apply, merge, parse_override, sweep_overrides, varian
 from cgspec.source import Document, Unreadable
 
 MAX_INCLUDES = 200
+MAX_PATH = 4096
 
 
 class Loader:
@@ -26,19 +28,19 @@ class Loader:
         self.findings: list[Finding] = []
         self.files: list[pathlib.Path] = []
         self.dropped: list[Any] = []
+        self.partial = False
         self._open: list[pathlib.Path] = []
         self._including: tuple[Related, ...] = ()
 
-    def load(self, path: pathlib.Path, shown: str, raw: bytes | str) -> tuple[dict[str, Any], Document]:
+    def load(self, path: pathlib.Path, document: Document) -> dict[str, Any]:
         """The file's data upon its includes.
 
         Raises:
-            Unreadable: the file is no YAML, or not a spec.
+            Unreadable: the file is not a spec.
         """
         if len(self.files) >= MAX_INCLUDES:
             message = f"more than {MAX_INCLUDES} files are included"
-            raise Unreadable(Finding("include", message, place=Place(shown, 1, 1, 2, "")))
-        document = source.read(raw, shown)
+            raise Unreadable(Finding("include", message, place=Place(document.file, 1, 1, 2, "")))
         self.files.append(path)
         data = _check_version(document)
         self.findings.extend(document.findings)
@@ -49,11 +51,11 @@ class Loader:
             base = merge(base, self._include(entry, path, document, number))
         self._open.pop()
         own = relocate(data, "" if "root" in data else self._prefix(path))
-        self.sources.layers.append(Layer(document, (), (), "", shown))
+        self.sources.layers.append(Layer(document, (), (), "", document.file))
         merged: dict[str, Any] = merge(base, {key: value for key, value in own.items() if key != "include"})
         if "include" in data and not isinstance(data["include"], (str, list)):
             merged["include"] = data["include"]
-        return merged, document
+        return merged
 
     def _include(self, entry: Any, path: pathlib.Path, document: Document, number: int) -> dict[str, Any]:
         where: Path = ("include", number)
@@ -68,11 +70,12 @@ class Loader:
             self._report("include-cycle", f"files include each other: {chain}", document, where, fix)
             return {}
         try:
-            raw = target.read_bytes()
+            raw = read_file(target)
         except (OSError, ValueError) as error:
             near = suggest(target.name, yaml_files(target.parent), noun="YAML files there")
             reason = "there is no such file" if isinstance(error, FileNotFoundError) else _reason(error)
             fix = "an include is relative to the file that says it"
+            self.partial = True
             self._report("include", f"{entry} cannot be included: {reason}; {near}", document, where, fix)
             return {}
         shown = os.path.join(os.path.dirname(document.file), entry)
@@ -84,9 +87,10 @@ class Loader:
         self._including = (Related(f"{shown} is included here", place=place), *outer)
         data: dict[str, Any] = {}
         try:
-            data = self.load(target, shown, raw)[0]
+            data = self.load(target, source.read(raw, shown))
         except Unreadable as error:
             self.findings.append(error.finding)
+            self.partial = True
         self.findings[known:] = [self._with_includes(finding) for finding in self.findings[known:]]
         self._including = outer
         return data
@@ -105,6 +109,18 @@ class Loader:
     def _report(self, code: str, message: str, document: Document, path: Path, fix: str = "") -> None:
         place = document.locate(path)[0]
         self.findings.append(Finding(code, message, path, place=place, fix=fix))
+
+
+def read_file(path: pathlib.Path) -> bytes:
+    """The content of a file; of a file without end, or too large for a spec, a little more than a spec may have.
+
+    Raises:
+        OSError, ValueError: it cannot be read.
+    """
+    if os.path.isdir(path):
+        raise IsADirectoryError(errno.EISDIR, "it is a folder", str(path))
+    with open(path, "rb") as stream:
+        return stream.read(source.MAX_BYTES + 1)
 
 
 def _reason(error: Exception) -> str:
@@ -193,9 +209,12 @@ def load(
         Unreadable: nothing can be said about the spec but the one finding that it carries.
     """
     path = pathlib.Path(os.path.abspath(path))
-    loader = Loader(_declared_root(path, raw))
-    data, document = loader.load(path, shown, raw)
-    merged = Merged(data, loader.sources, loader.findings, loader.root, document.text, loader.files, loader.dropped)
+    document = source.read(raw, shown)
+    loader = Loader(_declared_root(path, document))
+    data = loader.load(path, document)
+    merged = Merged(
+        data, loader.sources, loader.findings, loader.root, document.text, loader.files, loader.dropped, loader.partial
+    )
     if variant is not None:
         apply(merged, variant_overrides(merged, variant, document))
     for text in overrides:
@@ -211,12 +230,16 @@ def load(
     return merged
 
 
-def _declared_root(path: pathlib.Path, raw: bytes | str) -> pathlib.Path:
-    """The folder that ``root`` names, or the file's own; the text is read again only where it says ``root``."""
-    marker = b"root:" if isinstance(raw, bytes) else "root:"
-    if marker in raw:  # type: ignore[operator]
-        data = source.read(raw, path.name).data
-        root = data.get("root") if isinstance(data, dict) else None
-        if isinstance(root, str) and "\0" not in root:
-            return pathlib.Path(os.path.normpath(path.parent / root))
-    return path.parent
+def _declared_root(path: pathlib.Path, document: Document) -> pathlib.Path:
+    """The folder that ``root`` names, or the file's own.
+
+    Raises:
+        Unreadable: it can be no folder's name.
+    """
+    root = document.data.get("root") if isinstance(document.data, dict) else None
+    if not isinstance(root, str):
+        return path.parent
+    if "\0" in root or len(root) > MAX_PATH:
+        message = f"root is no folder's name: {root[:40]!r}"
+        raise Unreadable(Finding("bad-value", message, ("root",), place=document.locate(("root",))[0]))
+    return pathlib.Path(os.path.normpath(path.parent / root))

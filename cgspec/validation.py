@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,12 +12,14 @@ from pydantic import ValidationError
 from cgspec.diagnostics import Finding, Path, Related, nearest
 from cgspec.merging import is_marked
 from cgspec.parsing import LOST, NAME, RESERVED, ValueReader
-from cgspec.problems import exists, findings_of, real_path
+from cgspec.problems import findings_of, real_path
 from cgspec.spec import Spec
 from cgspec.values import FunctionRef, Value
 
 WIDE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
 MAX_ROUNDS = 4
+MAX_PROBLEMS = 300
+"""Problems of one spec that are told; who has more than these has one cause for most of them."""
 
 _RAW_SECTIONS = frozenset({"vars", "inputs", "outputs", "metrics", "variants", "sweep"})
 _RAW_KEYS: dict[str, frozenset[str]] = {
@@ -70,17 +72,24 @@ class Validated:
         return (section, _EVERY) in self.faulty
 
 
-def validate(data: Mapping[str, Any], function: Callable[[str, Path], FunctionRef]) -> Validated:
+def validate(
+    data: Mapping[str, Any], function: Callable[[str, Path], FunctionRef], *, partial: bool = False
+) -> Validated:
     """Judges merged raw data.
 
     Args:
         function: see ``ValueReader``.
+        partial: whether the data may lack anything, so that nothing is said about what is not there.
     """
     kept = {key: value for key, value in data.items() if not (isinstance(key, str) and key.startswith("x-"))}
     reader = ValueReader({}, function)
     result = Validated(None, reader, [])
     kept = _named_by_text(kept, result)
     _note_misspelt(kept, result)
+    if partial:
+        result.faulty.update((section, _EVERY) for section in _SECTIONS)
+        result._lost_paths.update((section,) for section in _SECTIONS)
+        reader.later = None
     _read_vars(kept.get("vars"), reader)
     filled = _fill(kept, result)
     _check_names(filled, result)
@@ -139,6 +148,7 @@ def _read_vars(section: Any, reader: ValueReader) -> None:
         reader.later = reader.later if section is None else None
         return
     names = [name for name in section if isinstance(name, str)]
+    unknown = reader.later is None
     for number, (name, raw) in enumerate(section.items()):
         path: Path = ("vars", name)
         if not isinstance(name, str) or not NAME.match(name) or name in RESERVED:
@@ -146,7 +156,7 @@ def _read_vars(section: Any, reader: ValueReader) -> None:
             reader.report("bad-name", problem.message, path, fix=problem.fix, on="key")
             reader.faulty.add(str(name))
             continue
-        reader.later = tuple(names[number:])
+        reader.later = None if unknown else tuple(names[number:])
         value: Value = reader.read(raw, path)
         open_names = sorted(use for use in value.uses if use not in ("env", "torch", "call", "lost"))
         if open_names:
@@ -157,7 +167,7 @@ def _read_vars(section: Any, reader: ValueReader) -> None:
             reader.faulty.add(name)
         else:
             reader.variables[name] = value
-    reader.later = ()
+    reader.later = None if unknown else ()
 
 
 def _name_problem(noun: str, name: Any, *, wide: bool) -> Finding:
@@ -278,30 +288,29 @@ def _validate(data: dict[str, Any], result: Validated) -> Spec | None:
         try:
             return Spec.model_validate(data)
         except ValidationError as error:
-            problems = error.errors(include_url=False)
+            problems = error.errors(include_url=False)[:MAX_PROBLEMS]
         if number == 0:
             result.findings.extend(findings_of(problems, data, result._lost_paths))
-        paths = [real_path(problem["loc"], data) for problem in problems]
-        for problem, path in zip(problems, paths, strict=True):
+        doomed: list[Path] = []
+        for problem in problems:
+            path = real_path(problem["loc"], data)
             if problem["type"] == "missing" and not path:
-                section = str(problem["loc"][-1])
-                data[section] = {}
-                result.faulty.add((section, _EVERY))
-            elif exists(data, path):
-                data = _prune(data, path, problem["type"], result)
+                data[str(problem["loc"][-1])] = {}
+                result.faulty.add((str(problem["loc"][-1]), _EVERY))
+            elif path:
+                doomed.append(_doomed(path, problem["type"], result))
+        data = _without(data, doomed)
     return None
 
 
-def _prune(data: Any, path: Path, kind: str, result: Validated) -> Any:
-    """The data without what is at a path, and without the entry around it where the entry cannot do without it."""
-    if not path:
-        return data
+def _doomed(path: Path, kind: str, result: Validated) -> Path:
+    """What has to go for the sake of a path: it alone, or the entry around it where that cannot do without it."""
     if isinstance(path[-1], int) and len(path) > 1:  # a list goes whole: what is behind an item keeps its place
-        return _prune(data, path[:-1], kind, result)
+        return _doomed(path[:-1], kind, result)
     if len(path) == 1 and path[0] in _SECTIONS:
         result.faulty.add((str(path[0]), _EVERY))
     whole = _note_loss(path, result, harmless=kind == "extra_forbidden")
-    return _without(data, path[:2] if whole else path)
+    return path[:2] if whole else path
 
 
 def _says_what_it_reads(task: Any) -> bool:
@@ -319,14 +328,15 @@ def _note_loss(path: Path, result: Validated, *, harmless: bool = False) -> bool
     return whole
 
 
-def _without(data: Any, path: Path) -> Any:
-    head, rest = path[0], path[1:]
+def _without(data: Any, paths: Iterable[Path]) -> Any:
+    """The data without what is at some paths."""
+    inner: dict[Any, list[Path]] = {}
+    for path in paths:
+        inner.setdefault(path[0], []).append(path[1:])
+    gone = {head for head, rests in inner.items() if () in rests}
     if isinstance(data, dict):
-        if not rest:
-            return {key: value for key, value in data.items() if key != head}
-        return {key: _without(value, rest) if key == head else value for key, value in data.items()}
-    if isinstance(data, list) and isinstance(head, int):
-        if not rest:
-            return [item for n, item in enumerate(data) if n != head]
-        return [_without(item, rest) if n == head else item for n, item in enumerate(data)]
+        kept = {key: value for key, value in data.items() if key not in gone}
+        return {key: _without(value, inner[key]) if key in inner else value for key, value in kept.items()}
+    if isinstance(data, list):
+        return [_without(item, inner.get(n, ())) for n, item in enumerate(data) if n not in gone]
     return data

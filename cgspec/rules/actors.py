@@ -29,7 +29,14 @@ OPTIONS = (
 )
 """The options of Ray's actors that have no key of their own in a spec."""
 
-_PLACED_BY_CGSPEC = ("placement_group", "placement_group_bundle_index", "placement_group_capture_child_tasks")
+_PLACE = "say cluster.placement or same_node"
+SET_BY_CGSPEC = {
+    "placement_group": _PLACE,
+    "placement_group_bundle_index": _PLACE,
+    "placement_group_capture_child_tasks": _PLACE,
+    "enable_tensor_transport": "say engine: direct",
+}
+"""Options that cgspec sets itself, and what to say instead."""
 
 
 def unknown_option(context: Context) -> Iterator[Finding]:
@@ -41,9 +48,8 @@ def unknown_option(context: Context) -> Iterator[Finding]:
             if option in own:
                 message, fix = f"{option} is a key of the actor itself", "write it beside class, not under options"
                 yield Finding("unknown-option", message, path, on="key", fix=fix)
-            elif option in _PLACED_BY_CGSPEC:
-                message = f"{option} is set by cgspec, which places all actors together"
-                fix = "say cluster.placement or same_node"
+            elif option in SET_BY_CGSPEC:
+                message, fix = f"{option} is set by cgspec itself", SET_BY_CGSPEC[option]
                 yield Finding("unknown-option", message, path, on="key", fix=fix)
             elif option not in OPTIONS:
                 message = f"Ray's actors have no option {option}; {suggest(option, OPTIONS, noun='options', most=20)}"
