@@ -18,7 +18,9 @@ from cgspec.diagnostics import Finding, Path, Place, Related
 MAX_DEPTH = 60
 MAX_ALIASED = 100_000
 MAX_DIGITS = 300
-MAX_BYTES = 64 * 2**20
+MAX_BYTES = 32 * 2**20
+MAX_NODES = 300_000
+"""Values in one file: 10,000 tasks written out have about 100,000."""
 
 _PLAIN, _QUOTED = "?", "q"
 _BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
@@ -30,10 +32,19 @@ _WORDS |= {sign + word: float(sign + "inf") for sign in ("", "+", "-") for word 
 _WORDS |= {word: float("nan") for word in (".nan", ".NaN", ".NAN")}
 
 
+class _TooMany(yaml.YAMLError):
+    """A text with more values than can be looked at in time."""
+
+
 class _Loader(yaml.CLoader):
     """Composes without resolving: a tag that is neither mark was written in the file."""
 
+    nodes = 0
+
     def resolve(self, kind: Any, value: Any, implicit: Any) -> str:
+        self.nodes += 1
+        if self.nodes > MAX_NODES:
+            raise _TooMany
         return _PLAIN if kind is yaml.ScalarNode and implicit[0] else _QUOTED
 
 
@@ -181,6 +192,9 @@ def _compose(document: Document) -> yaml.Node | None:
             return loader.get_single_node()
         finally:
             loader.dispose()
+    except _TooMany:
+        place = Place(document.file, 1, 1, 2, document.line(1))
+        raise Unreadable(Finding("syntax", f"it has more than {MAX_NODES} values", place=place)) from None
     except yaml.MarkedYAMLError as error:
         raise Unreadable(_syntax_finding(document, error)) from None
     except yaml.YAMLError as error:
