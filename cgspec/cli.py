@@ -22,7 +22,7 @@ from cgspec.views import diagnostics
 
 if TYPE_CHECKING:
     from cgspec.graph import Graph
-    from cgspec.run import Job
+    from cgspec.job import Job
     from cgspec.spec import SweepSpec
     from cgspec.sweeping import Choice, Point
 
@@ -200,21 +200,12 @@ def _option_overrides(options: dict[str, Any]) -> list[str]:
 
 
 def _job(checked: Checked, overrides: Sequence[str], began: float, options: dict[str, Any]) -> Job:
-    from cgspec.run import Job
+    from cgspec.job import Job
 
-    assert checked.spec is not None and checked.graph is not None
     said = dict(text.split("=", 1) for text in [*overrides, *_option_overrides(options)])
-    return Job(
-        spec=checked.spec,
-        graph=checked.graph,
-        read=checked.values.read,
-        root=checked.root,
-        text=checked.text,
-        resolved=checked.data,
-        file=checked.file,
+    return Job.of(
+        checked,
         overrides={**({"variant": options["variant"]} if options["variant"] else {}), **said},
-        findings=checked.findings,
-        locate=checked.line_of,
         out=pathlib.Path(options["out"]),
         rehearse=options["rehearse"],
         only=options["only"],

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from cgspec.account import Locate
+from cgspec.check import Checked
 from cgspec.diagnostics import Finding
 from cgspec.expectations import Read
 from cgspec.graph import Graph
 from cgspec.spec import Spec
 
 
-def _nowhere(path: tuple[str | int, ...]) -> tuple[str, int] | None:
+def _nowhere(path: tuple[str | int, ...]) -> tuple[str, int, int] | None:
     return None
 
 
@@ -31,7 +32,7 @@ class Job:
         file: the spec file, as the user named it.
         overrides: dotted paths and values of the command line, ``variant`` included.
         findings: warnings and notes of ``check``.
-        locate: the file and line of a YAML path.
+        locate: the file, line and column of a YAML path.
         out: the folder of all runs; ``name`` is this one's below it (default: the graph's).
         rehearse: on CPUs.
         only: run this measured iteration alone.
@@ -53,3 +54,20 @@ class Job:
     rehearse: bool = False
     only: int | None = None
     began: float | None = None
+
+    @classmethod
+    def of(cls, checked: Checked, **how: Any) -> Job:
+        """The job of a spec without errors; ``how`` are the fields that say how it is run."""
+        assert checked.spec is not None and checked.graph is not None
+        return cls(
+            spec=checked.spec,
+            graph=checked.graph,
+            read=checked.values.read,
+            root=checked.root,
+            text=checked.text,
+            resolved=checked.data,
+            file=checked.file,
+            findings=checked.findings,
+            locate=checked.line_of,
+            **how,
+        )
