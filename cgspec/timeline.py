@@ -55,6 +55,14 @@ class Segment:
     driver: Rows = field(default_factory=Rows)
 
 
+def folder_of(run: str | Path) -> Path:
+    """The folder of a run that ``record.load`` understands."""
+    path = Path(run)
+    if path.is_file():
+        return path.parent / path.read_text(encoding="utf-8").strip() if path.name == "latest" else path.parent
+    return path
+
+
 def label_of(phase: PhaseRecord) -> str:
     """A phase's name in the two files."""
     return f"{phase.name}-{phase.profiled}" if phase.name == "profile" and phase.profiled else phase.name

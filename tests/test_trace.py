@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from finished import CHAIN, TORCH, by_hand, edit, finish
+from finished import CHAIN, TORCH, by_hand, copy, edit, finish
 
 from cgspec.alignment import align
 from cgspec.errors import UsageError
@@ -21,6 +21,7 @@ from cgspec.timeline import Rows, read_phase, read_segments
 from cgspec.views import trace
 
 Event = dict[str, Any]
+TRACE = "trace/local.pt.trace.json.gz"
 
 
 @pytest.fixture(scope="module")
@@ -100,16 +101,24 @@ def test_the_record_names_the_merged_trace(chain: Path) -> None:
     assert files == [trace.MERGED]
 
 
-def test_a_torch_trace_lies_beneath_its_actor_on_the_same_clock(layers: Path) -> None:
-    events = events_of(layers)
+@pytest.mark.parametrize("owner", ["local", "only"])
+def test_a_torch_trace_is_on_the_clock_of_the_tasks(owner: str, layers: Path, tmp_path: Path) -> None:
+    """The local engine's trace is that of a whole process; under another name it is its actor's."""
+    run_dir = copy(layers, tmp_path / "run")
+    (run_dir / TRACE).rename(run_dir / f"trace/{owner}.pt.trace.json.gz")
+    record = (run_dir / "run.json").read_text().replace(TRACE, f"trace/{owner}.pt.trace.json.gz")
+    (run_dir / "run.json").write_text(record)
+    assert not trace.merge(run_dir).notes
+    events, process = events_of(run_dir), 3 if owner == "local" else 2
+    assert processes(events)[process] == ("process local: all actors" if owner == "local" else "actor only")
     tasks, ranges = slices(events, "task"), slices(events, "user_annotation")
     assert Counter(event["name"] for event in tasks) == {"up": 9, "down": 9}
     assert Counter(event["name"] for event in ranges) == {"up": 7, "down": 7}
-    assert {event["pid"] for event in ranges} == {2} and {event["tid"] for event in ranges}.isdisjoint({0, 1})
+    assert {event["pid"] for event in ranges} == {process} and {event["tid"] for event in ranges}.isdisjoint({0, 1})
     assert len(slices(events, "cpu_op")) >= 14
     recorded = [event for event in tasks if event["args"]["iteration"] >= 2]
     pairs = zip(_by_time(recorded), _by_time(ranges), strict=True)
-    error = _stated_error(events)
+    error = _stated_error(events, process)
     for task, seen in pairs:
         assert task["name"] == seen["name"]
         assert seen["ts"] <= task["ts"] + error
@@ -120,8 +129,8 @@ def _by_time(events: list[Event]) -> list[Event]:
     return sorted(events, key=lambda event: float(event["ts"]))
 
 
-def _stated_error(events: list[Event]) -> float:
-    label = next(e["args"]["labels"] for e in events if e["name"] == "process_labels" and e["pid"] == 2)
+def _stated_error(events: list[Event], process: int) -> float:
+    label = next(e["args"]["labels"] for e in events if e["name"] == "process_labels" and e["pid"] == process)
     amount, unit = label.split("±")[1].split()
     return float(amount) * {"ns": 1e-3, "µs": 1.0, "ms": 1e3}[unit] + 0.01
 
@@ -139,17 +148,17 @@ def test_no_common_task_means_no_alignment() -> None:
 
 
 def test_a_broken_torch_trace_is_told_and_the_rest_is_merged(layers: Path, tmp_path: Path) -> None:
-    whole = gzip.decompress((layers / "trace/only.pt.trace.json.gz").read_bytes())
+    whole = gzip.decompress((layers / TRACE).read_bytes())
     run_dir = tmp_path / "run"
     (run_dir / "trace").mkdir(parents=True)
     for name in ("run.json", "samples.csv", "timeline.csv", "plan.json"):
         (run_dir / name).write_bytes((layers / name).read_bytes())
-    (run_dir / "trace/only.pt.trace.json.gz").write_bytes(gzip.compress(whole[: len(whole) * 2 // 3])[:-9])
+    (run_dir / TRACE).write_bytes(gzip.compress(whole[: len(whole) * 2 // 3])[:-9])
     merged = trace.merge(run_dir)
-    assert len(merged.notes) == 1 and merged.notes[0].startswith("only.pt.trace.json.gz is broken: it ends too early")
+    assert len(merged.notes) == 1 and merged.notes[0].startswith("local.pt.trace.json.gz is broken: it ends too early")
     events = events_of(run_dir)
     assert len(slices(events, "task")) == 18 and 0 < len(slices(events, "cpu_op")) < 14 * 5
-    assert _stated_error(events) < 500  # µs: the ranges that are left still find their iterations
+    assert _stated_error(events, 3) < 500  # µs: the ranges that are left still find their iterations
 
 
 def test_an_unprofiled_run_shows_its_measure_phase(tmp_path: Path) -> None:

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any
 from cgspec.errors import UsageError
 from cgspec.quantities import show_duration, show_size
 from cgspec.record import Record, load
-from cgspec.timeline import Segment, read_phase
+from cgspec.timeline import Segment, folder_of, read_phase
 from cgspec.views import charts, gantt, verdict
 from cgspec.views.summary import next_command
 from cgspec.views.taming import tame
-from cgspec.views.trace import folder_of
 
 if TYPE_CHECKING:
     from cgspec.graph import Graph

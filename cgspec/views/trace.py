@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from cgspec.errors import UsageError
 from cgspec.record import PhaseRecord, Record, load
-from cgspec.timeline import Segment, label_of, read_segments
+from cgspec.timeline import Segment, folder_of, label_of, read_segments
 from cgspec.views.trace_events import Recorded, metadata
 from cgspec.views.trace_torch import Torch
 
@@ -75,14 +75,6 @@ def told(merged: Merged) -> str:
     return "\n".join([head, *notes, "next: open https://ui.perfetto.dev and load it"])
 
 
-def folder_of(run: str | Path) -> Path:
-    """The folder of a run that ``record.load`` understands."""
-    path = Path(run)
-    if path.is_file():
-        return path.parent / path.read_text(encoding="utf-8").strip() if path.name == "latest" else path.parent
-    return path
-
-
 def _chosen(run_dir: Path, phases: Iterable[str] | None) -> list[tuple[Segment, int]]:
     """The phases to show, each with its place among those of its label."""
     found: list[tuple[Segment, int]] = []
@@ -106,7 +98,7 @@ def _write(file: IO[str], record: Record, run_dir: Path, segments: list[tuple[Se
     torch = [trace for segment, place in segments for trace in _traces(record, run_dir, segment, place, origin)]
     writer = _Writer(file)
     writer.start({"displayTimeUnit": "ms", "run": record.id, "spec": record.name, "clock": "CLOCK_MONOTONIC, driver"})
-    writer.add(metadata(record, {trace.actor: trace.labels() for trace in torch}))
+    writer.add(metadata(record, {trace.name: trace.labels() for trace in torch if not trace.whole_process}))
     for segment, _ in segments:
         writer.add(recorded.events(segment))
     for trace in torch:
@@ -125,11 +117,12 @@ def _traces(record: Record, run_dir: Path, segment: Segment, place: int, origin:
     """The torch traces of one phase, aligned with the recorder."""
     same = [phase for phase in record.phases if label_of(phase) == segment.label]
     files = _trace_files(same[place], run_dir) if place < len(same) else []
-    known = {actor.name: number for number, actor in enumerate(record.actors)}
+    names = [actor.name for actor in record.actors]
+    names += sorted({path.name.removesuffix(SUFFIX) for path in files}.difference(names))
+    owners = [path.name.removesuffix(SUFFIX) for path in files]
     traces = [
-        Torch(path, path.name.removesuffix(SUFFIX), known[path.name.removesuffix(SUFFIX)], origin)
-        for path in files
-        if path.name.removesuffix(SUFFIX) in known
+        Torch(path, name, names.index(name), origin, whole_process=names.index(name) >= len(record.actors))
+        for path, name in zip(files, owners, strict=True)
     ]
     for trace in traces:
         trace.look(segment.tasks)

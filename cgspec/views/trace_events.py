@@ -26,16 +26,17 @@ def process_of(actor: int) -> int:
 
 def metadata(record: Record, labels: Mapping[str, str]) -> Iterator[Event]:
     """Names and order of processes and threads; ``labels`` say how an actor's torch trace was aligned."""
-    yield from _named(DRIVER, "driver", f"{record.name} on the {record.engine} engine", 0)
+    yield from named(DRIVER, "driver", f"{record.name} on the {record.engine} engine", 0)
     for number, actor in enumerate(record.actors):
         about = [actor.class_, f"on {actor.node}" if actor.node else "", labels.get(actor.name, "")]
         pid = process_of(number)
-        yield from _named(pid, f"actor {actor.name}", ", ".join(filter(None, about)), pid)
+        yield from named(pid, f"actor {actor.name}", ", ".join(filter(None, about)), pid)
         yield _meta("thread_name", pid, TASKS, {"name": "tasks"})
         yield _meta("thread_sort_index", pid, TASKS, {"sort_index": -1})
 
 
-def _named(pid: int, name: str, labels: str, place: int) -> Iterator[Event]:
+def named(pid: int, name: str, labels: str, place: int) -> Iterator[Event]:
+    """A process's name, what is said beside it, and its place."""
     yield _meta("process_name", pid, 0, {"name": name})
     yield _meta("process_labels", pid, 0, {"labels": labels})
     yield _meta("process_sort_index", pid, 0, {"sort_index": place})

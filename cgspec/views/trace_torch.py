@@ -10,7 +10,7 @@ from cgspec.alignment import Alignment, align
 from cgspec.quantities import show_duration
 from cgspec.streaming import Broken, TraceReader
 from cgspec.timeline import Rows
-from cgspec.views.trace_events import TASKS, process_of
+from cgspec.views.trace_events import TASKS, named, process_of
 
 Event = dict[str, Any]
 
@@ -24,11 +24,12 @@ class Torch:
     """A trace and where it goes; ``look``, then ``settle``, then ``events``.
 
     Attributes:
+        name: the actor's, or that of a process that holds several (``whole_process``), which gets a track of its own.
         notes: sentences about what could not be read.
     """
 
-    def __init__(self, path: Path, actor: str, number: int, origin: int) -> None:
-        self.path, self.actor, self.number = path, actor, number
+    def __init__(self, path: Path, name: str, number: int, origin: int, *, whole_process: bool = False) -> None:
+        self.path, self.name, self.number, self.whole_process = path, name, number, whole_process
         self.alignment: Alignment | None = None
         self.notes: list[str] = []
         self._origin = origin
@@ -72,6 +73,8 @@ class Torch:
     def events(self) -> Iterator[Event]:
         """The trace's events as those of its actor; the profiler's own bookkeeping is left out."""
         assert self.alignment is not None
+        if self.whole_process:
+            yield from named(process_of(self.number), f"process {self.name}: all actors", self.labels(), 1 << 20)
         reader = TraceReader(self.path)
         try:
             for event in reader.events():
@@ -107,8 +110,8 @@ class Torch:
         label = str(args.get("labels", ""))
         if name == "process_labels" and label.startswith("GPU"):
             self._pids[pid] = GPUS + 64 * self.number + pid % 64
-            named = {"name": f"actor {self.actor}: {label}"}
-            return {"ph": "M", "name": "process_name", "pid": self._pids[pid], "tid": 0, "args": named}
+            about = {"name": f"{'process' if self.whole_process else 'actor'} {self.name}: {label}"}
+            return {"ph": "M", "name": "process_name", "pid": self._pids[pid], "tid": 0, "args": about}
         if name != "thread_name":
             return None
         where = {"pid": self._process(pid), "tid": self._thread(pid, event.get("tid"))}
