@@ -24,8 +24,8 @@ from cgspec.record import (
     VerdictRecord,
 )
 
-Locate = Callable[[Path], tuple[str, int] | None]
-"""The file and line of a YAML path, where they are known."""
+Locate = Callable[[Path], tuple[str, int, int] | None]
+"""The file, line and column of a YAML path, where they are known."""
 ADVISED = 20
 """Iterations below which nothing is advised."""
 
@@ -137,7 +137,7 @@ def task_records(graph: Graph, busy: Busy, locate: Locate) -> dict[str, TaskReco
     }
 
 
-def _place(place: tuple[str, int] | None) -> str | None:
+def _place(place: tuple[str, int, int] | None) -> str | None:
     return None if place is None else f"{place[0]}:{place[1]}"
 
 
@@ -179,7 +179,7 @@ def metrics(busy: Busy, passed: Passed, phase: PhaseRecord, first_result: float 
 
 def verdict_record(verdict: Verdict, locate: Locate) -> VerdictRecord:
     """A verdict with the line of its entry."""
-    file, line = locate(verdict.path) or (None, None)
+    file, line, _ = locate(verdict.path) or (None, None, None)
     return VerdictRecord(
         what=verdict.what,
         passed=verdict.passed,
@@ -194,9 +194,12 @@ def verdict_record(verdict: Verdict, locate: Locate) -> VerdictRecord:
     )
 
 
+_NOWHERE = (None, None, None)
+
+
 def failure_record(failure: Failure, locate: Locate) -> FailureRecord:
     """A failure with the line of the spec's entry."""
-    file, line = locate(failure.path) or (None, None) if failure.path else (None, None)
+    file, line, column = locate(failure.path) or _NOWHERE if failure.path else _NOWHERE
     return FailureRecord(
         kind=failure.kind,
         message=failure.message,
@@ -207,6 +210,7 @@ def failure_record(failure: Failure, locate: Locate) -> FailureRecord:
         node=failure.node,
         file=file,
         line=line,
+        column=column,
         traceback=failure.traceback,
         waiting=list(failure.waiting),
     )

@@ -63,10 +63,10 @@ class Checked:
     def errors(self) -> tuple[Finding, ...]:
         return tuple(finding for finding in self.findings if finding.severity == "error")
 
-    def line_of(self, path: Path) -> tuple[str, int] | None:
-        """The file and line where the value at a path was said."""
+    def line_of(self, path: Path) -> tuple[str, int, int] | None:
+        """The file, line and column where the value at a path was said."""
         place = self.sources.locate(path)
-        return (place.file, place.line) if place is not None else None
+        return (place.file, place.line, place.column) if place is not None else None
 
 
 def check(

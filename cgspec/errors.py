@@ -5,6 +5,7 @@
     CgspecError                 exit code
     ├── UsageError                  2   the command line or the API was called wrongly
     ├── SpecError                   1   the spec has findings of severity error (carries them)
+    ├── RunError                    1   the spec asks for a value that cannot be made
     ├── NotAble                     3   this machine or cluster cannot do what the spec asks
     ├── TaskRaised                  4   the user's code raised, or returned what cannot be used
     ├── Stalled                     5   a deadline passed
@@ -55,7 +56,7 @@ class Failure:
     """What is known of a run that did not finish, in the words of ``run --json``.
 
     Attributes:
-        kind: ``raised``, ``unreadable``, ``unserialisable``, ``arity``, ``constructor``, ``import``, ``stall``,
+        kind: ``input``, ``raised``, ``unreadable``, ``unserialisable``, ``arity``, ``constructor``, ``import``, ``stall``,
             ``actor-died``, ``not-able`` or ``interrupted``.
         message: one sentence for the user.
         task: the task instance's name (``fwd.0.2``), where one is to blame.
@@ -81,7 +82,9 @@ class Failure:
 
 
 class RunError(CgspecError):
-    """A run ended early; ``failure`` says where and why."""
+    """A run ended early; ``failure`` says where and why. As it is: a value of the spec cannot be made."""
+
+    exit_code = 1
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)

@@ -120,6 +120,7 @@ class FailureRecord(Part):
     node: str | None = None
     file: str | None = None
     line: int | None = None
+    column: int | None = None
     traceback: str = ""
     waiting: list[str] = Field(default_factory=list)
 

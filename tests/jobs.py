@@ -182,7 +182,7 @@ def job(graph: Graph, root: Path, *, resolved: dict[str, Any] | None = None, **s
         text=yaml.safe_dump(raw, sort_keys=False),
         resolved=raw,
         file="small.yaml",
-        locate=lambda path: ("small.yaml", {"tasks": 20, "expect": 30, "inputs": 10}.get(str(path[0]), 1)),
+        locate=lambda path: ("small.yaml", {"tasks": 20, "expect": 30, "inputs": 10}.get(str(path[0]), 1), 5),
         out=root / "runs",
     )
 

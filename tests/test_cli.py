@@ -130,6 +130,15 @@ def test_a_method_that_raises_exits_4_and_names_task_iteration_line_and_frames(p
     assert "cgspec/worker.py" not in done.stdout + done.stderr
 
 
+def test_an_input_that_cannot_be_made_exits_1_and_shows_its_place_and_the_sentence(project):
+    text = GOOD.replace("$count: {from: 0}", "$values: [0, 1]")
+    done = cgspec("run", spec_in(project, text).name, "--engine", "local", cwd=project)
+    assert done.returncode == 1
+    assert "spec.yaml:3:13: the input x cannot be made for iteration 2: $values has 2 values" in done.stdout
+    told = json.loads(cgspec("run", "spec.yaml", "--engine", "local", "--json", cwd=project).stdout)
+    assert (told["status"], told["failure"]["file"], told["failure"]["line"]) == ("invalid", "spec.yaml", 3)
+
+
 def test_an_invalid_spec_as_json_says_invalid(project):
     done = cgspec("run", spec_in(project, GOOD.replace("a.inc", "a.icn")).name, "--json", cwd=project)
     told = json.loads(done.stdout)

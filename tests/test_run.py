@@ -116,7 +116,8 @@ def test_an_input_that_cannot_be_made_ends_the_run_after_those_that_could(tmp_pa
         assert failure is not None
         assert (failure.kind, failure.iteration, failure.phase) == ("input", 3, "measure")
         assert "the input x cannot be made for iteration 3: $values has 3 values" in failure.message
-        assert (failure.file, failure.line) == ("small.yaml", 10)
+        assert (failure.file, failure.line, failure.column) == ("small.yaml", 10, 5)
+        assert (result.status, result.exit_code) == ("invalid", 1)
         assert (result.record.phases[0].iterations, result.last) == (3, 3)
 
 
@@ -138,7 +139,7 @@ def test_a_task_that_raises_ends_the_run_with_everything_that_is_known(tmp_path:
     assert (failure.kind, failure.task, failure.iteration, failure.phase) == ("raised", "work", 7, "measure")
     assert (failure.actor, failure.file, failure.line) == ("only", "small.yaml", 20)
     assert 'raise ValueError(f"no {x} please")' in failure.traceback
-    assert "small.yaml:20, task work, iteration 7 of measure" in text(result.record)
+    assert "small.yaml:20:5, task work, iteration 7 of measure" in text(result.record)
     assert "--only 7 --engine local" in text(result.record)
     rows = samples(result)
     assert [row["latency_ns"] == "" for row in rows] == [n == 7 for n in range(len(rows))]

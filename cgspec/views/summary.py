@@ -188,7 +188,8 @@ def _failure(record: Record) -> Iterator[Line]:
     if failure is None:
         return
     yield Line()
-    yield Line(failure.message, "bold red" if record.status != "interrupted" else "bold yellow")
+    said = f"{_place(failure)}: {failure.message}" if record.status == "invalid" and failure.file else failure.message
+    yield Line(said, "bold red" if record.status != "interrupted" else "bold yellow")
     if place := _where(failure):
         yield Line(f"  {place}")
     shown = failure.traceback.splitlines()
@@ -198,8 +199,12 @@ def _failure(record: Record) -> Iterator[Line]:
     yield from (Line(f"  {line}", "yellow") for line in failure.waiting)
 
 
+def _place(failure: FailureRecord) -> str:
+    return f"{failure.file}:{failure.line}" + (f":{failure.column}" if failure.column else "")
+
+
 def _where(failure: FailureRecord) -> str:
-    parts = [f"{failure.file}:{failure.line}"] * bool(failure.file)
+    parts = [_place(failure)] * bool(failure.file)
     parts += [f"task {failure.task}"] * bool(failure.task)
     if failure.iteration is not None:
         parts.append(f"iteration {failure.iteration}" + (f" of {failure.phase}" if failure.phase else ""))
