@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Path = tuple[str | int, ...]
+MAX_CHOICES = 200
+"""Choices among which the nearest is looked for in earnest; of more than these, only like ones."""
 Severity = Literal["error", "warning", "note"]
 
 
@@ -71,6 +73,8 @@ class Finding:
 def nearest(word: str, choices: Iterable[str]) -> str | None:
     """The choice that ``word`` was most likely meant to be, or None."""
     names = list(choices)
+    if len(names) > MAX_CHOICES:
+        names = [name for name in names if name[:1] == word[:1] and abs(len(name) - len(word)) < 3][:MAX_CHOICES]
     folded = {name.casefold(): name for name in reversed(names)}
     found = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=0.6)
     return folded[found[0]] if found else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -133,8 +134,8 @@ def _unnamed(path: tuple[Any, ...]) -> Finding:
 def _note_misspelt(data: Mapping[str, Any], result: Validated) -> None:
     """A section that is misspelt is lost: its key is reported, and not what it seems to lack."""
     known = [field.alias or name for name, field in Spec.model_fields.items()]
-    for key in data:
-        near = nearest(str(key), known) if key not in known else None
+    for key in itertools.islice((key for key in data if key not in known), MAX_PROBLEMS):
+        near = nearest(str(key), known)
         if near is None or near in data:
             continue
         if near == "vars":
