@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from cgspec.steps import Call, Forward, Step, Take, pick
+from cgspec.steps import Call, Enter, Forward, Leave, Step, Take, pick
 from cgspec.values import Scope
 
 
@@ -54,27 +54,49 @@ class Invocation:
         slot: the place of its task in the recorder.
         arrived: places among the values that come from other processes.
         first, last: whether its task is the first or last of the actor's order; ``following`` is the next one, round.
+        special: the step itself, where it calls no method of the user's.
     """
 
     __slots__ = (
-        "arrived", "constants", "first", "following", "forward", "last", "method", "name", "named", "names", "ports",
-        "positional", "returns", "slot", "strict", "task", "travels",
+        "arrived",
+        "constants",
+        "first",
+        "following",
+        "last",
+        "method",
+        "name",
+        "named",
+        "names",
+        "ports",
+        "positional",
+        "returns",
+        "simple",
+        "slot",
+        "special",
+        "strict",
+        "task",
+        "travels",
     )  # fmt: skip
 
     def __init__(self, step: Step, slot: int, user: Any, scope: Scope) -> None:
         self.slot, self.task, self.name = slot, step.task, step.name
-        self.travels, self.strict = step.travels, step.strict
+        self.travels, self.strict = not isinstance(step, Enter) and step.travels, step.strict
         self.first = self.last = False
         self.following = self
-        self.forward: Forward | None = None
+        self.special: Forward | Enter | Leave | None = None
         self.ports: tuple[int | None, ...] = (None,)
         self.returns: int | None = None
         self.names: tuple[str, ...] = ()
         self.arrived: frozenset[int] = frozenset()
-        if isinstance(step, Forward):
-            self.forward = step
-        else:
+        self.simple = False
+        if isinstance(step, Call):
             self._look_up(step, user, scope)
+        else:
+            self.special = step
+        if isinstance(step, Leave):
+            self.ports = step.ports
+        elif isinstance(step, Enter):
+            self.ports = tuple(range(step.operands))
 
     def _look_up(self, step: Call, user: Any, scope: Scope) -> None:
         self.method = getattr(user, step.method)
@@ -82,9 +104,13 @@ class Invocation:
         self.arrived = frozenset(step.arrived)
         self.constants = {name: value.make(scope) for name, value in step.consts.items()}
         self.positional, self.named = _arrange(self.method, step.arguments)
+        self.simple = all(isinstance(take, int) for take in (*self.positional, *(take for _, take in self.named)))
 
     def call(self, values: tuple[object, ...]) -> object:
         """Calls the user's method on what arrived."""
+        if self.simple:
+            arguments = {name: values[take] for name, take in self.named}  # type: ignore[index]
+            return self.method(*[values[take] for take in self.positional], **arguments, **self.constants)  # type: ignore[index]
         positional = [pick(take, values) for take in self.positional]
         named = {name: pick(take, values) for name, take in self.named}
         return self.method(*positional, **named, **self.constants)

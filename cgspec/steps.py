@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
-from cgspec.graph import Graph, InputRef, Pack, Ref, Task, TaskRef, Transport
+from cgspec.graph import Collective, Graph, InputRef, Pack, Ref, Task, TaskRef, Transport
 from cgspec.values import Value
 
 
@@ -73,7 +73,41 @@ class Forward:
     strict: bool
 
 
-Step = Call | Forward
+@dataclass(frozen=True)
+class Enter:
+    """A step with which a member comes to a collective: it hands over its operands, one per port.
+
+    Attributes:
+        collective: what is done; ``operands``: on how many values.
+        size: how many members the group has.
+        strict: whether a failure has to be raised: what is handed over is tensors.
+    """
+
+    task: int
+    name: str
+    collective: Collective
+    operands: int
+    size: int
+    strict: bool
+
+
+@dataclass(frozen=True)
+class Leave:
+    """A step with which a member leaves a collective, with what it has got.
+
+    Attributes:
+        names, ports, travels, strict: as in ``Call``; a fused collective has names.
+    """
+
+    task: int
+    name: str
+    names: tuple[str, ...]
+    ports: tuple[int | None, ...]
+    travels: bool
+    strict: bool
+
+
+Step = Call | Forward | Enter | Leave
 
 
 @dataclass(frozen=True)
@@ -96,12 +130,13 @@ Source = FromInput | FromPort
 
 @dataclass(frozen=True)
 class Bind:
-    """One step in its place in the graph.
+    """One step in its place in the graph, or what a collective does between a member's ``Enter`` and ``Leave``.
 
     Attributes:
         actor: index into ``graph.actors``; ``step``: index into ``Layout.steps[actor]``.
         ports: how many values it hands out, at least one.
         transport: how they travel to other actors; None: through host memory.
+        group: index into ``graph.groups`` of the collective that the engine itself executes here; ``step`` is then -1.
     """
 
     actor: int
@@ -110,6 +145,7 @@ class Bind:
     reads: tuple[Source, ...]
     ports: int
     transport: Transport | None
+    group: int | None = None
 
 
 @dataclass(frozen=True)
@@ -121,12 +157,14 @@ class Layout:
         binds: in binding order.
         reads: what the driver reads, each once; those beyond the outputs are awaited and dropped.
         outputs: per ref of ``graph.output_refs``, where it comes from: a graph input, or places in ``reads``.
+        meetings: group to the places in ``binds`` of its collective, by rank; not for groups of one.
     """
 
     steps: tuple[tuple[Step, ...], ...]
     binds: tuple[Bind, ...]
     reads: tuple[FromPort, ...]
     outputs: tuple[InputRef | Take, ...]
+    meetings: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
 
 def lay_out(graph: Graph, *, transports: bool, devices: bool) -> Layout:
@@ -148,6 +186,15 @@ class _Readers:
     driver: bool = False
 
 
+@dataclass(frozen=True)
+class _Out:
+    """What a task's own step hands out; see ``Call``."""
+
+    ports: tuple[int | None, ...]
+    travels: bool
+    strict: bool
+
+
 class _Builder:
     def __init__(self, graph: Graph, transports: bool, devices: bool) -> None:
         self.graph = graph
@@ -159,6 +206,8 @@ class _Builder:
         self.crossing: dict[TaskRef, FromPort] = {}
         self.for_driver: dict[TaskRef, FromPort] = {}
         self.done: dict[int, FromPort] = {}
+        self.entered: dict[int, list[tuple[FromPort, ...]]] = {}
+        self.meetings: dict[int, tuple[int, ...]] = {}
         self.readers = self._find_readers()
 
     def build(self) -> Layout:
@@ -168,7 +217,7 @@ class _Builder:
         places = {port: place for place, port in enumerate(reads)}
         outputs = tuple(self._output(ref, places) for ref in self.graph.output_refs)
         dropped = [port for port in self.done.values() if port not in places]
-        return Layout(tuple(map(tuple, self.steps)), tuple(self.binds), (*reads, *dropped), outputs)
+        return Layout(tuple(map(tuple, self.steps)), tuple(self.binds), (*reads, *dropped), outputs, self.meetings)
 
     def _single_refs(self, ref: TaskRef) -> tuple[TaskRef, ...]:
         """The returns behind a reference; a multi-return read whole is all of them."""
@@ -196,21 +245,10 @@ class _Builder:
         forward = self._forwarded(singles, transport)
         ports: tuple[int | None, ...] = (None,) if forward else tuple(ref.ret for ref in singles)
         direct = None if forward else transport
-        sources, arguments = self._arguments(task)
-        call = Call(
-            task=number,
-            name=task.name,
-            method=task.method or "",
-            arguments=arguments,
-            arrived=tuple(place for place, source in enumerate(sources) if self._arrives(source, task.actor)),
-            consts=task.consts,
-            returns=None if task.returns is None else len(task.returns),
-            names=task.returns or (),
-            ports=ports,
-            travels=not forward and any(self.readers[r].others or self.readers[r].driver for r in singles),
-            strict=_is_strict(direct),
-        )
-        bind = self._add(task.actor, call, sources or (FromInput(None),), max(1, len(ports)), direct)
+        travels = not forward and any(self.readers[r].others or self.readers[r].driver for r in singles)
+        make = self._call if task.collective is None else self._leave
+        sources, step = make(number, _Out(ports, travels, _is_strict(direct)))
+        bind = self._add(task.actor, step, sources or (FromInput(None),), max(1, len(ports)), direct)
         if not singles:
             self.done[number] = FromPort(bind, 0)
         if forward:
@@ -218,6 +256,58 @@ class _Builder:
         else:
             for port, ref in enumerate(singles):
                 self.local[ref] = self.crossing[ref] = self.for_driver[ref] = FromPort(bind, port)
+
+    def _call(self, number: int, out: _Out) -> tuple[tuple[Source, ...], Step]:
+        task = self.graph.tasks[number]
+        sources, arguments = self._arguments(task)
+        arrived = tuple(place for place, source in enumerate(sources) if self._arrives(source, task.actor))
+        returns = None if task.returns is None else len(task.returns)
+        method, names = task.method or "", task.returns or ()
+        call = Call(
+            number,
+            task.name,
+            method,
+            arguments,
+            arrived,
+            task.consts,
+            returns,
+            names,
+            out.ports,
+            out.travels,
+            out.strict,
+        )
+        return sources, call
+
+    def _leave(self, number: int, out: _Out) -> tuple[tuple[Source, ...], Step]:
+        task = self.graph.tasks[number]
+        assert task.collective is not None
+        group = task.collective.group
+        if group not in self.entered:
+            self._enter(group)
+        leave = Leave(number, task.name, task.returns or (), out.ports, out.travels, out.strict)
+        return self.entered[group][task.collective.rank], leave
+
+    def _enter(self, group: int) -> None:
+        """All members come, then the collective is executed: it needs every operand."""
+        members = [self.graph.tasks[number] for number in self.graph.groups[group].members]
+        self.entered[group] = held = [self._come(task, len(members)) for task in members]
+        if len(members) > 1:
+            binds = [self._meet(group, task, ports) for task, ports in zip(members, held, strict=True)]
+            self.meetings[group] = tuple(binds)
+            self.entered[group] = [_ports_of(bind, len(ports)) for bind, ports in zip(binds, held, strict=True)]
+
+    def _come(self, task: Task, size: int) -> tuple[FromPort, ...]:
+        assert task.collective is not None
+        operands = [self.local[ref] for argument in task.args for ref in argument.refs if isinstance(ref, TaskRef)]
+        number = self.graph.groups[task.collective.group].members[task.collective.rank]
+        enter = Enter(number, task.name, task.collective, len(operands), size, strict=size > 1)
+        return _ports_of(self._add(task.actor, enter, tuple(operands), len(operands), None), len(operands))
+
+    def _meet(self, group: int, task: Task, operands: tuple[FromPort, ...]) -> int:
+        assert task.collective is not None
+        number = self.graph.groups[group].members[task.collective.rank]
+        self.binds.append(Bind(task.actor, -1, number, operands, len(operands), None, group))
+        return len(self.binds) - 1
 
     def _forwarded(self, singles: list[TaskRef], transport: Transport | None) -> bool:
         """Whether readers need steps of their own: one call has one transport, for all its returns and readers."""
@@ -275,6 +365,10 @@ class _Builder:
             return ref
         found = tuple(places[port] for port in self._driver_ports(ref))
         return Whole("tuple", found) if self._is_whole(ref) else found[0]
+
+
+def _ports_of(bind: int, count: int) -> tuple[FromPort, ...]:
+    return tuple(FromPort(bind, port) for port in range(count))
 
 
 def _is_strict(transport: Transport | None) -> bool:

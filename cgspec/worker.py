@@ -18,14 +18,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cgspec import usercode
+from cgspec import collectives, usercode
 from cgspec.graph import Actor
 from cgspec.invocation import FLUSH, Failed, FailedTask, Invocation
 from cgspec.payloads import ATOMS, detach, to_host
 from cgspec.profilers import Ranges, Watch, WatchJob, make_watch
 from cgspec.raynames import READ_ERROR, read_error
 from cgspec.recorder import Recorder, capacity_for
-from cgspec.steps import Forward, Step
+from cgspec.steps import Enter, Forward, Leave, Step
 from cgspec.values import CannotMake, Scope
 
 now = time.monotonic_ns
@@ -70,6 +70,7 @@ class Spot:
     seconds: float
     ended: int
     stack: tuple[str, ...]
+    failed: Failed | None
 
 
 class Worker:
@@ -92,6 +93,7 @@ class Worker:
         self._since = now()
         self._last: Invocation | None = None
         self._watch: Watch | None = None
+        self._barred: Failed | None = None
         self._begin_rings(1)
 
     def construct(self, job: Job) -> Born | Failed:
@@ -131,10 +133,10 @@ class Worker:
         return Born((now() - began) / 1e9)
 
     def _prepare(self, steps: tuple[Step, ...], scope: Scope) -> None:
-        self._tasks = [step.task for step in steps if not isinstance(step, Forward)]
+        self._tasks = list(dict.fromkeys(step.task for step in steps if not isinstance(step, Forward)))
         slots = {task: slot for slot, task in enumerate(self._tasks)}
         self._steps = [Invocation(step, slots[step.task], self._user, scope) for step in steps]
-        calls = [ready for ready in self._steps if ready.forward is None]
+        calls = [ready for ready in self._steps if not isinstance(ready.special, Forward)]
         for ready, following in zip(calls, [*calls[1:], *calls[:1]], strict=True):
             ready.following = following
         if calls:
@@ -171,8 +173,8 @@ class Worker:
     def run(self, number: int, *values: object) -> object:
         """Runs a step on the values of its ``reads``; what it hands out is a tuple where there are several ports."""
         ready = self._steps[number]
-        if ready.forward is not None:
-            return self._forward(ready, ready.forward, values[0])
+        if ready.special is not None:
+            return self._run_special(ready, ready.special, values)
         iteration = self.recorder.counts[ready.slot]
         plain, failed = True, None
         for value in values:
@@ -240,6 +242,48 @@ class Worker:
             raise FailedTask(result)
         return ready.hand_out(result)
 
+    def _run_special(self, ready: Invocation, step: Forward | Enter | Leave, values: tuple[object, ...]) -> object:
+        if isinstance(step, Forward):
+            return self._forward(ready, step, values[0])
+        iteration = self.recorder.counts[ready.slot]
+        found = (value for value in values if type(value) is Failed or type(value).__name__ == READ_ERROR)
+        failed = next((self._failed(value, ready, iteration) for value in found), None)
+        if isinstance(step, Enter):
+            return self._enter(ready, step, values, failed or _unfit(step, values, iteration))
+        return self._leave(ready, step, values, failed)
+
+    def _enter(self, ready: Invocation, step: Enter, values: tuple[object, ...], failed: Failed | None) -> object:
+        """Hands over the operands of a collective; from here to ``_leave`` the actor is in its task."""
+        if ready.first:
+            self._thread = threading.get_ident()
+            if self._watch is not None:
+                self._watch.before(self.recorder.counts[ready.slot])
+        if failed is not None:
+            self._barred = self._barred or failed
+            self._last, self._since = ready, now()
+            if step.strict and self.remote:
+                raise FailedTask(failed)
+            return ready.hand_out(failed)
+        if self._watch is not None:
+            self._watch.enter(ready.name)
+        self._since = now()
+        self._current = ready
+        alone = step.size == 1
+        return ready.hand_out(tuple([collectives.ready(value, alone=alone) for value in values]))
+
+    def _leave(self, ready: Invocation, step: Leave, values: tuple[object, ...], failed: Failed | None) -> object:
+        iteration = self.recorder.counts[ready.slot]
+        entered, began, ended = self._current is not None, self._since, now()
+        self._current = None
+        self._last, self._since = ready, ended
+        self.recorder.mark(ready.slot, *((0, 0) if failed is not None else (began, ended)))
+        if entered and self._watch is not None:
+            self._watch.leave()
+        if ready.last and self._watch is not None:
+            self._watch.after(iteration)
+        result = failed or (tuple(values) if step.names else values[0])
+        return self._hand_out(ready, result, iteration)
+
     def _forward(self, ready: Invocation, step: Forward, value: Any) -> object:
         if type(value) is not Failed:
             value = value if step.ret is None else value[step.ret]
@@ -260,7 +304,13 @@ class Worker:
             seconds=(now() - since) / 1e9,
             ended=sum(self.recorder.counts),
             stack=usercode.stack_of(frame) if frame is not None else (),
+            failed=self._barred,
         )
+
+
+def _unfit(step: Enter, values: tuple[object, ...], iteration: int) -> Failed | None:
+    reason = collectives.unfit(step.collective, step.size, values)
+    return Failed("raised", reason, step.task, iteration) if reason is not None else None
 
 
 def _arrive(ready: Invocation, values: tuple[object, ...]) -> tuple[object, ...]:

@@ -9,7 +9,9 @@ from cgspec.graph import (
     Actor,
     Argument,
     ClassRef,
+    Collective,
     Graph,
+    Group,
     Input,
     InputRef,
     Pack,
@@ -40,6 +42,7 @@ class Drawing:
         self.actors: dict[str, dict[str, Any]] = {}
         self.inputs: list[str] = []
         self.tasks: list[Task] = []
+        self.groups: list[Group] = []
 
     def actor(self, name: str, cls: str, *args: Any, **options: Any) -> Drawing:
         kwargs = options.pop("kwargs", {})
@@ -91,6 +94,41 @@ class Drawing:
         )
         return self
 
+    def collective(
+        self,
+        name: str,
+        kind: Any,
+        operands: list[str | list[str]],
+        *,
+        op: str | None = "sum",
+        returns: tuple[str, ...] | None = None,
+        transport: Transport | None = None,
+    ) -> Drawing:
+        """One group: per member its operand, or the list of its fused operands; member tasks are ``name.0`` and on."""
+        first, group = len(self.tasks), len(self.groups)
+        refs = [tuple(map(self.ref, said if isinstance(said, list) else [said])) for said in operands]
+        for rank, read in enumerate(refs):
+            assert isinstance(read[0], TaskRef)
+            self.tasks.append(
+                Task(
+                    name=f"{name}.{rank}",
+                    family=name,
+                    index=(("tp", rank),),
+                    actor=self.tasks[read[0].task].actor,
+                    method=None,
+                    collective=Collective(kind, None if kind == "allgather" else op, group, rank),
+                    args=tuple(Argument(place, ref) for place, ref in enumerate(read)),
+                    consts={},
+                    returns=returns,
+                    transport=transport,
+                    payload=None,
+                    timeout=None,
+                    path=("tasks", name),
+                )
+            )
+        self.groups.append(Group(name, tuple(range(first, len(self.tasks)))))
+        return self
+
     def _argument(self, what: Any) -> Ref | Pack:
         return Pack(tuple(map(self.ref, what))) if isinstance(what, list) else self.ref(what)
 
@@ -107,7 +145,7 @@ class Drawing:
             bind=order,
             outputs=tuple((place, self._argument(what)) for place, what in enumerate(outputs)),
             output_form="list",
-            groups=(),
+            groups=tuple(self.groups),
             effects=tuple(number for number, task in enumerate(self.tasks) if task.returns == ()),
             unread=tuple((ref.task, ref.ret) for ref in dropped),
         )

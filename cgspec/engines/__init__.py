@@ -20,6 +20,7 @@ from cgspec.errors import RunError
 from cgspec.graph import Graph
 
 if TYPE_CHECKING:  # every actor imports this package: it loads neither pydantic nor ray
+    from cgspec.invocation import Failed
     from cgspec.spec import ClusterSpec, EngineSpec, ProfileSpec
 
 
@@ -124,7 +125,8 @@ class Position:
         seconds: for how long it has been in ``task``, or since it left its last one.
         ended: how many tasks it has ended since the phase began.
         stack: the graph's thread, user frames only, outermost first; empty while it waits.
-        reachable: whether the actor answered; if not, everything above is unknown.
+        reachable: whether the actor answered; if not, everything else is unknown.
+        failed: what kept it from coming to a collective: its peers wait for it for ever.
     """
 
     actor: int
@@ -137,6 +139,7 @@ class Position:
     ended: int = 0
     stack: tuple[str, ...] = ()
     reachable: bool = True
+    failed: Failed | None = None
 
 
 class Engine(Protocol):

@@ -16,16 +16,15 @@ from cgspec.engines.binding import Binding, result_of
 from cgspec.engines.cluster import Cluster, defaults
 from cgspec.engines.diagnosis import why
 from cgspec.engines.ending import Ending, quietly
-from cgspec.engines.failures import call_error, first_failed, task_error
-from cgspec.engines.host import Settings
-from cgspec.engines.local import refuse_collectives
+from cgspec.engines.failures import call_error, first_failed, input_error, task_error
+from cgspec.engines.host import Settings, pickle
 from cgspec.engines.phases import finish, watch_job
 from cgspec.engines.placement import Places, reserve
 from cgspec.engines.waiting import Watchdog, stalled
 from cgspec.errors import RunError
 from cgspec.graph import Graph, InputRef
 from cgspec.invocation import FLUSH, Failed
-from cgspec.payloads import detach
+from cgspec.payloads import Sendable, detach
 from cgspec.profilers import nsight
 from cgspec.quantities import show_duration
 from cgspec.steps import lay_out, pick, sources_of
@@ -64,6 +63,7 @@ class CompiledEngine:
         self.places = Places()
         self.phase = Phase("startup", 0)
         self.binding: Binding | None = None
+        self.sendable = Sendable(pickle)
         self.compiled: Any = None
         self.under_way: deque[tuple[Any, Sequence[object]]] = deque()
         self.watchdog: Watchdog | None = None
@@ -76,7 +76,6 @@ class CompiledEngine:
         self._stack = contextlib.ExitStack()
 
     def place(self) -> None:
-        refuse_collectives(self.graph, "compiled")
         with self._timed("ray"):
             self.cluster.start()
         with self._timed("place"):
@@ -152,6 +151,8 @@ class CompiledEngine:
         timeouts = self.options.engine.timeouts
         first = "first" not in self.startup
         what = "the first iteration is not done" if first else "no task began or ended"
+        if self.compiled is None:
+            what = "the graph is not compiled"
         waited = show_duration(timeouts.first if first else timeouts.stall)
         self.broken = stalled(self.graph, self.sources, seen, f"{what} in {waited}", self.phase.name)
         self.actors.kill()
@@ -180,6 +181,10 @@ class CompiledEngine:
         if "first" not in self.startup and not self.under_way:
             self.watchdog.expect(self.options.engine.timeouts.first)
             self.began_first = time.monotonic()
+        for number, value in enumerate(inputs):
+            if (reason := self.sendable(value)) is not None:
+                iteration = self.fetched + len(self.under_way)
+                raise input_error(self.graph, number, reason, phase=self.phase.name, iteration=iteration)
         self._execute(self.binding.arrange(inputs), inputs)
 
     def _execute(self, arguments: tuple[object, ...], inputs: Sequence[object]) -> None:

@@ -9,15 +9,14 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from cgspec import usercode
+from cgspec import collectives, usercode
 from cgspec.engines import Fetched, Options, Phase, PhaseData, Position, same_actors
 from cgspec.engines.failures import actor_error, call_error, environment, first_failed, task_error
 from cgspec.engines.phases import finish, watch_job
-from cgspec.errors import Failure, NotAble
 from cgspec.graph import Graph, InputRef
 from cgspec.invocation import Failed
 from cgspec.profilers import Ranges, Watch, make_watch
-from cgspec.steps import FromInput, FromPort, lay_out, pick
+from cgspec.steps import Bind, FromInput, FromPort, lay_out, pick
 from cgspec.worker import Job, Worker
 
 
@@ -44,7 +43,6 @@ class LocalEngine:
         self.watch: Watch | None = None
 
     def place(self) -> None:
-        refuse_collectives(self.graph, "local")
         began = time.monotonic()
         usercode.install(self.options.root)
         for number, (actor, worker) in enumerate(zip(self.graph.actors, self.workers, strict=True)):
@@ -95,15 +93,34 @@ class LocalEngine:
         if self.watch is not None:
             self.watch.before(self.iteration)
         ports: list[tuple[object, ...]] = []
-        for bind in self.layout.binds:
-            values = [_read(source, inputs, ports) for source in bind.reads]
-            result = self.workers[bind.actor].run(bind.step, *values)
-            ports.append(result if bind.ports > 1 else (result,))  # type: ignore[arg-type]
+        for place, bind in enumerate(self.layout.binds):
+            if place < len(ports):  # a member of the collective that was just executed
+                continue
+            ports.extend(self._met(bind.group, ports) if bind.group is not None else [self._ran(bind, inputs, ports)])
         read = [ports[port.bind][port.port] for port in self.layout.reads]
         self.done.append(self._fetched(inputs, read, time.monotonic_ns()))
         if self.watch is not None:
             self.watch.after(self.iteration)
         self.iteration += 1
+
+    def _ran(self, bind: Bind, inputs: Sequence[object], ports: list[tuple[object, ...]]) -> tuple[object, ...]:
+        """What a step hands out."""
+        result = self.workers[bind.actor].run(bind.step, *(_read(source, inputs, ports) for source in bind.reads))
+        return result if bind.ports > 1 else (result,)  # type: ignore[return-value]
+
+    def _met(self, group: int, ports: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
+        """What a collective gives to its members; where one failed, its failure to all of them."""
+        binds = [self.layout.binds[place] for place in self.layout.meetings[group]]
+        members = [tuple(_read(source, (), ports) for source in bind.reads) for bind in binds]
+        failed = first_failed(self.graph, [value for operands in members for value in operands])
+        collective = self.graph.tasks[binds[0].task].collective
+        assert collective is not None
+        try:
+            if failed is None:
+                return collectives.together(collective, members)
+        except ValueError as error:
+            failed = Failed("raised", f"ValueError: {error}", binds[0].task, self.iteration)
+        return [(failed,) * bind.ports for bind in binds]
 
     def _fetched(self, inputs: Sequence[object], read: list[object], at_ns: int) -> Fetched:
         failed = first_failed(self.graph, read)
@@ -145,15 +162,3 @@ def _read(source: FromInput | FromPort, inputs: Sequence[object], ports: list[tu
     if isinstance(source, FromPort):
         return ports[source.bind][source.port]
     return None if source.input is None else inputs[source.input]
-
-
-def refuse_collectives(graph: Graph, engine: str) -> None:
-    """Collectives come with the communicators.
-
-    Raises:
-        NotAble: the graph has one.
-    """
-    for task in graph.tasks:
-        if task.collective is not None:
-            message = f"task {task.name}: {task.collective.kind} is not supported yet by the {engine} engine"
-            raise NotAble(Failure("not-able", message, task=task.name, phase="startup", path=task.path))
