@@ -10,6 +10,7 @@ from graphs import Drawing
 
 from cgspec import usercode
 from cgspec.engines import ENGINES, Options, Phase
+from cgspec.errors import RunError, TaskRaised
 from cgspec.graph import Graph, Transport
 from cgspec.invocation import Failed
 from cgspec.spec import ClusterSpec, EngineSpec
