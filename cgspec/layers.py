@@ -19,13 +19,13 @@ class Layer:
     """Some data and where it was written.
 
     Attributes:
-        document: the file; None for the command line and for sweep points.
+        document: the file, or the value of an override.
         at: where in the spec the data goes; ``inside``: where in the document it stands.
-        text: what is shown when there is no document, e.g. ``run.iterations=3``.
+        text: of an override, e.g. ``run.iterations=3``, whose value the document is; else empty.
         origin: what ``show --origin`` says.
     """
 
-    document: Document | None
+    document: Document
     at: Path
     inside: Path
     text: str
@@ -35,14 +35,17 @@ class Layer:
         """The place of a path and how many of its parts are this layer's; None where the layer says nothing of it."""
         if path[: len(self.at)] != self.at:
             return None
-        if self.document is None:
-            offset = len(self.text.split("=", 1)[0]) + 1 if "=" in self.text else 0
-            start, end = span if span and len(path) == len(self.at) else (0, max(len(self.text) - offset, 1))
-            column = offset + start + 1
-            return Place(self.origin, 1, column, offset + end + 1, self.text), len(self.at)
         inner = (*self.inside, *path[len(self.at) :])
         place, found = self.document.locate(inner, on=on, span=span)
+        place = self._on_the_command_line(place) if self.text else place
         return place, found - len(self.inside) + len(self.at)
+
+    def _on_the_command_line(self, place: Place) -> Place:
+        """A place in an override's value as one in the whole ``key=value``."""
+        offset = self.text.index("=") + 1
+        if place.line > 1:
+            return Place(self.origin, 1, offset + 1, max(len(self.text), offset + 1) + 1, self.text)
+        return Place(self.origin, 1, place.column + offset, place.end_column + offset, self.text)
 
 
 @dataclass
@@ -61,7 +64,7 @@ class Sources:
     def origin(self, path: Path) -> str:
         """Which layer said the value at a path, for ``show --origin``."""
         best = self._best(path, "value", None)
-        return f"{best[0].origin}:{best[1].line}" if best and best[0].document else best[0].origin if best else ""
+        return f"{best[0].origin}:{best[1].line}" if best and not best[0].text else best[0].origin if best else ""
 
     def _best(
         self, path: Path, on: Literal["key", "value"], span: tuple[int, int] | None

@@ -223,7 +223,7 @@ def load(
         except Unreadable as error:
             merged.findings.append(error.finding)
             continue
-        apply(merged, [(target, value, Layer(None, target, (), text, COMMAND_LINE))])
+        apply(merged, [(target, value.data, Layer(value, target, (), text, COMMAND_LINE))])
     if point is not None:
         apply(merged, sweep_overrides(merged, point, document))
         merged.data.pop("sweep")

@@ -54,8 +54,8 @@ def put(data: Any, path: Path, value: Any) -> Any:
     return base
 
 
-def parse_override(text: str) -> tuple[Path, Any]:
-    """A ``key=value`` of the command line: the path, and the value read as YAML.
+def parse_override(text: str) -> tuple[Path, Document]:
+    """A ``key=value`` of the command line: the path, and the value, read as YAML.
 
     Raises:
         Unreadable: it has no ``=``, or the value is no YAML.
@@ -77,7 +77,7 @@ def parse_override(text: str) -> tuple[Path, Any]:
     if document.findings:
         first = document.findings[0]
         raise Unreadable(Finding("bad-override", first.message, place=value, fix=first.fix))
-    return split_path(key.strip()), document.data
+    return split_path(key.strip()), document
 
 
 def split_path(dotted: str) -> Path:
@@ -102,7 +102,7 @@ def _place_of(layer: Layer) -> Place | None:
     if located is None:
         return None
     place = located[0]
-    return place if layer.document else Place(place.file, 1, 1, max(place.column - 1, 2), place.excerpt)
+    return place if not layer.text else Place(place.file, 1, 1, max(place.column - 1, 2), place.excerpt)
 
 
 def _unknown_target(data: dict[str, Any], path: Path, value: Any) -> str | None:
@@ -152,6 +152,6 @@ def sweep_overrides(
 
 def _document_of(merged: Merged, path: Path) -> Document | None:
     for layer in reversed(merged.sources.layers):
-        if layer.document and layer.document.locate(path)[1] == len(path):
+        if not layer.text and layer.document.locate(path)[1] == len(path):
             return layer.document
     return None

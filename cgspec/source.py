@@ -128,14 +128,15 @@ class Document:
 
     def _pairs(self, node: yaml.MappingNode) -> dict[Any, tuple[yaml.Node, yaml.Node]]:
         if id(node) not in self._maps:
-            pairs: dict[Any, tuple[yaml.Node, yaml.Node]] = {}
+            own: dict[Any, tuple[yaml.Node, yaml.Node]] = {}
+            merged: dict[Any, tuple[yaml.Node, yaml.Node]] = {}
             for key, value in node.value:
                 if _is_merge(key):
-                    for merged in _merged_nodes(value):
-                        pairs = {**self._pairs(merged), **pairs}
+                    for other in _merged_nodes(value):
+                        merged = {**self._pairs(other), **merged}  # as in the data, the first one that has a key wins
                 elif isinstance(key, yaml.ScalarNode):
-                    pairs[_hashable(_scalar(key))] = (key, value)
-            self._maps[id(node)] = pairs
+                    own.setdefault(_hashable(_scalar(key)), (key, value))
+            self._maps[id(node)] = {**merged, **own}
         return self._maps[id(node)]
 
     def _place(self, node: yaml.Node) -> Place:
@@ -256,9 +257,9 @@ def _is_merge(key: yaml.Node) -> bool:
 
 
 def _merged_nodes(value: yaml.Node) -> list[yaml.MappingNode]:
-    """The maps that a merge key names, the strongest last."""
+    """The maps that a merge key names, the strongest first."""
     nodes = value.value if isinstance(value, yaml.SequenceNode) else [value]
-    return [node for node in reversed(nodes) if isinstance(node, yaml.MappingNode)]
+    return [node for node in nodes if isinstance(node, yaml.MappingNode)]
 
 
 def _scalar(node: yaml.ScalarNode) -> Any:
