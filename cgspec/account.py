@@ -106,8 +106,8 @@ class Busy:
         return None if found is None else found.share
 
 
-def limits_record(busy: Busy, phase: PhaseRecord, inflight: int) -> LimitsRecord | None:
-    """The graph's own limits, and how close the run came."""
+def limits_record(busy: Busy, phase: PhaseRecord, inflight: int, *, parallel: bool = True) -> LimitsRecord | None:
+    """The graph's own limits, and how close the run came; ``parallel`` as in ``limits.advice``."""
     found = busy.limits
     if found is None or phase.latency_us is None:
         return None
@@ -119,12 +119,14 @@ def limits_record(busy: Busy, phase: PhaseRecord, inflight: int) -> LimitsRecord
             throughput=phase.throughput_per_s,
             inflight=inflight,
             share=busy.share(found.actor),
+            parallel=parallel,
         )
     return LimitsRecord(
         critical_path_us=_us(found.critical_path),
         critical_path=list(found.path),
         busiest_actor_us=_us(found.busiest),
         busiest_actor=found.actor,
+        busiest_task=found.task,
         advice=said,
     )
 

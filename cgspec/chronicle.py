@@ -149,7 +149,7 @@ class Chronicle:
         record, graph = self.record, self._job.graph
         busy, phase = account.Busy(graph, passed), record.phases[-1]
         record.tasks = account.task_records(graph, busy, self._job.locate)
-        record.limits = account.limits_record(busy, phase, passed.plan.inflight)
+        record.limits = account.limits_record(busy, phase, passed.plan.inflight, parallel=record.engine != "local")
         account.fill_in_actors(record.actors, busy)
         self.metrics = account.metrics(busy, passed, phase, record.first_result_s)
 

@@ -56,8 +56,8 @@ class Failure:
     """What is known of a run that did not finish, in the words of ``run --json``.
 
     Attributes:
-        kind: ``input``, ``raised``, ``unreadable``, ``unserialisable``, ``arity``, ``constructor``, ``import``, ``stall``,
-            ``actor-died``, ``not-able`` or ``interrupted``.
+        kind: ``input``, ``raised``, ``unreadable``, ``unserialisable``, ``arity``, ``constructor``, ``import``,
+            ``stall``, ``actor-died``, ``not-able`` or ``interrupted``.
         message: one sentence for the user.
         task: the task instance's name (``fwd.0.2``), where one is to blame.
         phase: ``startup``, ``warmup``, ``measure`` or ``profile``.

@@ -15,13 +15,14 @@ class Limits:
     Attributes:
         critical_path: no iteration can be faster; ``path`` holds its tasks, in order.
         busiest: the busy time per iteration of ``actor``: no two iterations can be closer, so the throughput is at most
-            1 / busiest.
+            1 / busiest. ``task`` takes the most of it.
     """
 
     critical_path: float
     path: tuple[str, ...]
     busiest: float
     actor: str
+    task: str = ""
 
 
 def limits(graph: Graph, busy: Mapping[int, float], mean: Mapping[int, float]) -> Limits | None:
@@ -40,9 +41,10 @@ def limits(graph: Graph, busy: Mapping[int, float], mean: Mapping[int, float]) -
     last = max(range(len(graph.tasks)), key=lambda number: finish[number])
     weight = _weights(graph, mean)
     totals = {actor.name: sum(weight[number] for number in actor.tasks) for actor in graph.actors}
-    slowest = max(totals, key=lambda name: totals[name])
+    slowest = max(graph.actors, key=lambda actor: totals[actor.name])
+    heaviest = max(slowest.tasks, key=lambda number: weight[number])
     path = tuple(graph.tasks[number].name for number in _trace(last, previous))
-    return Limits(finish[last], path, totals[slowest], slowest)
+    return Limits(finish[last], path, totals[slowest.name], slowest.name, graph.tasks[heaviest].name)
 
 
 def _weights(graph: Graph, busy: Mapping[int, float]) -> list[float]:
@@ -94,27 +96,56 @@ def _trace(last: int, previous: list[int | None]) -> list[int]:
     return path[::-1]
 
 
-def advice(found: Limits, *, latency: float, throughput: float | None, inflight: int, share: float | None) -> str:
-    """What bounds the run, in one sentence.
+BOUND = 0.8
+"""Share of the busiest actor's time, and of the throughput that it allows, from which on it is what bounds the run."""
+
+
+def advice(
+    found: Limits,
+    *,
+    latency: float,
+    throughput: float | None,
+    inflight: int,
+    share: float | None,
+    parallel: bool = True,
+) -> str:
+    """What bounds the run and what to change first, in one sentence.
+
+    The busiest actor bounds throughput where it is busy for most of the time *and* the run reaches most of what its
+    own busy time allows: an actor that only waits for its peers in a collective is busy, and bounds nothing.
 
     Args:
         latency: its median, in ns.
         throughput: iterations per second.
         share: how much of the time the busiest actor was busy, 0 to 1.
+        parallel: whether actors work at the same time; in the local engine they do not.
     """
     bound = 1e9 / found.busiest if found.busiest else 0.0
-    if share is not None and share >= 0.8:
+    reached = throughput / bound if throughput and bound else 0.0
+    if share is not None and min(share, reached) >= BOUND:
         return (
-            f"{found.actor} is busy {share * 100:.0f}% of the time: it bounds throughput at {bound:,.0f}/s; "
+            f"{found.actor} is busy {share * 100:.0f}% of the time: it bounds throughput at {_rate(bound)}; "
             "nothing else matters until it is faster"
         )
-    part = found.critical_path / latency * 100 if latency else 0.0
+    if not parallel:
+        return (
+            f"one task follows the other here, so all of them count; where actors work at the same time {found.actor} "
+            f"would bound throughput, at {_rate(bound)}"
+        )
     if inflight == 1:
-        rest = "" if part >= 80 else "; the rest is sending, waiting and Ray's own work"
-        gain = bound / throughput if throughput else 0.0
-        more = f". With more run.inflight {found.actor} would allow up to {bound:,.0f}/s" if gain >= 1.2 else ""
-        return f"the tasks on the critical path take {part:.0f}% of the latency{rest}{more}"
-    reached = throughput / bound * 100 if throughput and bound else 0.0
+        return _unfilled(found, found.critical_path / latency if latency else 0.0, bound, reached)
     return (
-        f"throughput is {reached:.0f}% of what {found.actor} would allow ({bound:,.0f}/s): sending and waiting bound it"
+        f"throughput is {reached * 100:.0f}% of what {found.actor} would allow ({_rate(bound)}): "
+        "sending and waiting bound it"
     )
+
+
+def _unfilled(found: Limits, part: float, bound: float, reached: float) -> str:
+    """Of one iteration at a time, of whose latency the critical path is a ``part``."""
+    rest = "" if part >= BOUND else "; the rest is sending, waiting and Ray's own work"
+    more = f". With more run.inflight {found.actor} would allow up to {_rate(bound)}" if reached <= 1 / 1.2 else ""
+    return f"the tasks on the critical path take {part * 100:.0f}% of the latency{rest}{more}"
+
+
+def _rate(rate: float) -> str:
+    return f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.2g}/s"

@@ -84,12 +84,16 @@ class TaskRecord(Part):
 
 
 class LimitsRecord(Part):
-    """The graph's own limits (``limits.Limits``), in µs; ``advice`` says what bounds the run."""
+    """The graph's own limits (``limits.Limits``), in µs; ``advice`` says what bounds the run, and what to change first.
+
+    ``busiest_task`` is the one that takes the most of ``busiest_actor``'s time.
+    """
 
     critical_path_us: float
     critical_path: list[str]
     busiest_actor_us: float
     busiest_actor: str
+    busiest_task: str = ""
     advice: str = ""
 
 

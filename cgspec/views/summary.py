@@ -149,9 +149,15 @@ def _limits(record: Record) -> Iterator[Line]:
     yield Line()
     yield Line(f"critical path: {_us(found.critical_path_us)} ({shown})")
     rate = f", so at most {_rate(1e6 / found.busiest_actor_us)}" if found.busiest_actor_us else ""
-    yield Line(f"busiest actor: {found.busiest_actor}, {_us(found.busiest_actor_us)} an iteration{rate}")
+    most = f" (most of it {found.busiest_task})" if _several(record, found.busiest_actor) else ""
+    yield Line(f"busiest actor: {found.busiest_actor}, {_us(found.busiest_actor_us)} an iteration{most}{rate}")
     if found.advice:
         yield Line(found.advice)
+
+
+def _several(record: Record, name: str) -> bool:
+    """Whether an actor has more than one task."""
+    return any(actor.name == name and len(actor.tasks) > 1 for actor in record.actors)
 
 
 def _expect(record: Record) -> Iterator[Line]:
