@@ -224,7 +224,7 @@ def _bonferroni(tests: int) -> float:
 
 
 def widening(samples: Sequence[int], bound: float) -> float:
-    """By how much dependence widens the interval of the percentile at ``bound``: sqrt(1 + 2 (r1 + r2 + ..)), at least 1.
+    """By how much dependence widens the interval of the percentile at ``bound``: sqrt(1 + 2 (r1 + r2 + ..)) or 1.
 
     r1, r2, .. are the autocorrelations of "above the bound", summed in pairs as long as a pair is positive (Geyer,
     "Practical Markov Chain Monte Carlo", 1992), over at most ``MOST_LAGS``.

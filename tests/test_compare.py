@@ -108,11 +108,11 @@ def test_what_differs_to_begin_with_is_said_first(run: Path, slower: Path) -> No
         (path / "spec.resolved.yaml").write_text(yaml.safe_dump(spec))
     actors = json.loads((run / "run.json").read_text())["actors"]
     actors[0]["tasks"], actors[1]["tasks"] = ["load", "model.0"], []
-    edit(slower, actors=actors, rehearsal=True, machine={"host": "cluster", "gpus": ["H200"], "cpus": 2})
+    edit(slower, actors=actors, rehearsal=True, machine={"host": "cluster", "gpus": ["A100"], "cpus": 2})
     compared = compare(run, slower)
     found = {each.what: (each.before, each.after) for each in compared.differences}
     assert found["rehearsal"] == ("no", "yes")
-    assert found["host"] == ("laptop", "cluster") and found["GPUs"] == ("none", "H200")
+    assert found["host"] == ("laptop", "cluster") and found["GPUs"] == ("none", "A100")
     assert found["version of torch"] == ("2.13.0", "none")
     assert found["order of on-load"] == ("load", "load → model.0")
     assert found["spec: vars.rows"] == ("64", "128")
