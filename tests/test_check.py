@@ -383,7 +383,7 @@ def test_of_several_merged_maps_the_first_that_has_a_key_has_the_place() -> None
     bases = "x-one: &one {class: model.py:Stgae}\nx-two: &two {class: model.py:Other}\n"
     merged = ("a: {class: model.py:Stage}", "a: {<<: [*one, *two]}")
     checked = of(spec(("actors:\n", f"{bases}actors:\n"), merged))
-    assert (codes(checked), place(checked), marked(checked)) == (["unknown-class"], "spec.yaml:2:31", "Stgae")
+    assert (codes(checked), place(checked), marked(checked)) == (["unknown-class"], "spec.yaml:2:30", "Stgae")
 
 
 def test_one_thing_that_stands_for_a_list_has_a_place_of_its_own() -> None:

@@ -131,7 +131,8 @@ def _annotation(finding: Finding) -> str:
         if place.line:
             properties += [f"line={place.line}", f"col={place.column}", f"endColumn={place.end_column}"]
     properties.append(f"title={_property(finding.code)}")
-    said = ". ".join(part for part in (finding.message, finding.why, finding.fix) if part)
+    reasons = [f"{label} {said}" for label, said in _reasons(finding) if said]
+    said = "\n".join([finding.message, *reasons])
     return f"::{level} {','.join(properties)}::{_data(said)}"
 
 
