@@ -130,7 +130,9 @@ def _with_points(checked: Checked, points: Iterable[tuple[str, Checked]]) -> Che
             key = (finding.code, finding.path, finding.message)
             found.setdefault(key, replace(finding, message=f"{finding.message} (in the sweep, at {label})"))
     findings = _ordered(checked.sources, found.values(), checked.file)
-    return replace(checked, findings=findings, spec=None if _has_error(findings) else checked.spec)
+    if _has_error(findings):
+        return replace(checked, findings=findings, spec=None, graph=None)
+    return replace(checked, findings=findings)
 
 
 def _read(file: pathlib.Path, shown: str) -> bytes:
@@ -153,33 +155,19 @@ def _nothing(file: pathlib.Path, shown: str, finding: Finding) -> Checked:
     return Checked(shown, file.stem, None, None, (finding,), file.parent, "", {}, Sources(), reader)
 
 
-class _Checker:
-    def __init__(
-        self, file: pathlib.Path, shown: str, merged: Merged, allow_import: tuple[str, ...], rehearse: bool
-    ) -> None:
-        self.file = file
-        self.shown = shown
-        self.merged = merged
-        self.allow_import = allow_import
-        self.rehearse = rehearse
-        self.calls: list[tuple[ClassRef, Path]] = []
-        self.class_findings: list[Finding] = []
-        self.refs: dict[tuple[str, Path], ClassRef] = {}
+class _Code:
+    """The classes and functions that a spec names, each text read once."""
 
-    def run(self) -> Checked:
-        validated = validate(self.merged.data, self.function, partial=self.merged.partial)
-        findings = [*self.merged.findings, *validated.findings]
-        graph = None
-        if validated.spec is not None:
-            graph, more = self._judge(validated, sound=not any(map(_shapes_graph, findings)))
-            findings += more
-        return self._checked(validated, graph, findings)
+    def __init__(self) -> None:
+        self.calls: dict[tuple[ClassRef, Path], None] = {}
+        self.findings: list[Finding] = []
+        self.refs: dict[tuple[str, Path], ClassRef] = {}
 
     def function(self, text: str, path: Path) -> ClassRef:
         """The function that ``$call`` names."""
         ref = self._reference(text, path, "function")
-        if (ref, path) not in self.calls and ref.module:
-            self.calls.append((ref, path))
+        if ref.module:
+            self.calls[ref, path] = None
         return ref
 
     def class_ref(self, text: str, path: Path) -> ClassRef:
@@ -192,9 +180,30 @@ class _Checker:
                 self.refs[text, path] = classes.parse(text, noun)
             except BadReference as error:
                 why = WHY_UNTRUSTED if error.code == "untrusted-class" else ""
-                self.class_findings.append(Finding(error.code, str(error), path, why=why, fix=error.fix))
+                self.findings.append(Finding(error.code, str(error), path, why=why, fix=error.fix))
                 self.refs[text, path] = ClassRef("", text, None)
         return self.refs[text, path]
+
+
+class _Checker:
+    def __init__(
+        self, file: pathlib.Path, shown: str, merged: Merged, allow_import: tuple[str, ...], rehearse: bool
+    ) -> None:
+        self.file = file
+        self.shown = shown
+        self.merged = merged
+        self.allow_import = allow_import
+        self.rehearse = rehearse
+        self.code = _Code()
+
+    def run(self) -> Checked:
+        validated = validate(self.merged.data, self.code.function, partial=self.merged.partial)
+        findings = [*self.merged.findings, *validated.findings]
+        graph = None
+        if validated.spec is not None:
+            graph, more = self._judge(validated, sound=not any(map(_shapes_graph, findings)))
+            findings += more
+        return self._checked(validated, graph, findings)
 
     def _judge(self, validated: Validated, *, sound: bool) -> tuple[Graph | None, list[Finding]]:
         """The graph of a readable spec, and what the families and the rules have to say."""
@@ -204,14 +213,14 @@ class _Checker:
         families.lost.extend(self.merged.dropped)
         wiring = wire(families, values)
         for name, actor in families.actors.items():
-            self.class_ref(actor.spec.class_, ("actors", name, "class"))
+            self.code.class_ref(actor.spec.class_, ("actors", name, "class"))
         readings = read_values(wiring, values)
         broken = wiring.broken or families.faulty or _has_error([*families.findings, *values.findings])
         sound = sound and readings.sound and not broken
-        graph = expand(wiring, readings, self.class_ref, self._name(families.spec)) if sound else None
+        graph = expand(wiring, readings, self.code.class_ref, self._name(families.spec)) if sound else None
         context = self._context(validated, wiring, readings)
         found = [finding for rule in RULES if rule.needs == "families" for finding in rule.find(context)]
-        early = [*families.findings, *values.findings[before:], *self.class_findings]
+        early = [*families.findings, *values.findings[before:], *self.code.findings]
         if graph is not None:
             whole = replace(context, graph=graph)
             found += [finding for rule in RULES if rule.needs == "graph" for finding in rule.find(whole)]
@@ -221,7 +230,7 @@ class _Checker:
         root = self.merged.root
         trust = Trust.for_root(root, self.allow_import, declared="root" in self.merged.data)
         assert validated.spec is not None
-        calls = tuple(self.calls)
+        calls = tuple(self.code.calls)
         return Context(
             spec=validated.spec,
             catalogue=wiring.catalogue,

@@ -16,7 +16,7 @@ from cgspec.merging import apply, merge, parse_override, sweep_overrides, varian
 from cgspec.source import Document, Unreadable
 
 MAX_INCLUDES = 200
-MAX_PATH = 4096
+MAX_PATH = 1024
 
 
 class Loader:
@@ -47,7 +47,10 @@ class Loader:
         self.dropped.extend(document.dropped)
         self._open.append(path)
         base: dict[str, Any] = {}
-        for number, entry in enumerate(_entries(data.get("include"))):
+        entries = _entries(data.get("include"))
+        if len(entries) > MAX_INCLUDES:
+            self._report("include", f"more than {MAX_INCLUDES} files are included", document, ("include",))
+        for number, entry in enumerate(entries[:MAX_INCLUDES]):
             base = merge(base, self._include(entry, path, document, number))
         self._open.pop()
         own = relocate(data, "" if "root" in data else self._prefix(path))

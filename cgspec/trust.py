@@ -41,6 +41,7 @@ class Trust:
     problem: str = ""
     declared: bool = False
     _modules: Modules | None = field(default=None, repr=False, compare=False)
+    _answers: dict[ClassRef, str | None] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def for_root(cls, root: pathlib.Path, extra_patterns: Sequence[str] = (), *, declared: bool = False) -> Trust:
@@ -52,6 +53,11 @@ class Trust:
 
     def refuses(self, ref: ClassRef) -> str | None:
         """The reason why ``ref`` may not be imported, as a sentence; None where it may."""
+        if ref not in self._answers:
+            self._answers[ref] = self._refuses(ref)
+        return self._answers[ref]
+
+    def _refuses(self, ref: ClassRef) -> str | None:
         if any(part.startswith("__") and part.endswith("__") for part in ref.qualname.split(".")):
             return f"{ref} names {ref.qualname}, and names with two underscores on each side are Python's own"
         return self._refuses_file(ref.file) if ref.file is not None else self._refuses_module(ref.module)
