@@ -212,8 +212,8 @@ class Chronicle:
 
     def present(self) -> None:
         """Makes what is shown of the run; takes a while where traces are large."""
-        self.record.notes += presenting.present(self._folder.path, self.record, self._job.graph)
-        self._save()
+        path, graph = self._folder.path, self._job.graph
+        presenting.present(path, self.record, graph, clean=self._redactor.text, save=self._save)
 
     def trouble(self) -> NotAble | None:
         """What the folder could not take, as an error."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,17 +13,21 @@ if TYPE_CHECKING:
 TRACED = ("torch", "timeline")
 """Profilers whose runs get a merged trace."""
 
+Clean = Callable[[str], str]
+"""Takes secrets out of a text."""
 
-def present(run_dir: Path, record: Record, graph: Graph) -> Iterator[str]:
-    """Writes the files of a saved and closed run; what cannot be made is told, one sentence each."""
+
+def present(run_dir: Path, record: Record, graph: Graph, *, clean: Clean, save: Callable[[], None]) -> None:
+    """Writes the files of a closed run, and notes in its record what could not be made; saves it after each."""
     for step in (_trace, _report):
         try:
-            yield from step(run_dir, record, graph)
+            record.notes += step(run_dir, record, graph, clean)
         except Exception as error:
-            yield f"the {step.__name__[1:]} could not be made: {type(error).__name__}: {error}"
+            record.notes.append(f"the {step.__name__[1:]} could not be made: {type(error).__name__}: {error}")
+        save()
 
 
-def _trace(run_dir: Path, record: Record, graph: Graph) -> Iterator[str]:
+def _trace(run_dir: Path, record: Record, graph: Graph, clean: Clean) -> Iterator[str]:
     from cgspec.views import trace
 
     profiled = [phase for phase in record.phases if phase.name == "profile" and phase.profiled in TRACED]
@@ -33,8 +37,8 @@ def _trace(run_dir: Path, record: Record, graph: Graph) -> Iterator[str]:
         yield from merged.notes
 
 
-def _report(run_dir: Path, record: Record, graph: Graph) -> Iterator[str]:
+def _report(run_dir: Path, record: Record, graph: Graph, clean: Clean) -> Iterator[str]:
     from cgspec.views import report
 
-    report.write(run_dir, graph=graph)
+    report.write(run_dir, graph=graph, clean=clean)
     yield from ()

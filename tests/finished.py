@@ -22,6 +22,9 @@ class Stage:
     def forward(self, x):
         return x
 
+    def keep(self, x, api_key):
+        return x
+
     def fail_at(self, x, at):
         if x == at:
             raise ValueError("<script>alert('no')</script>")

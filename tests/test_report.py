@@ -194,3 +194,19 @@ def test_the_verdict_begins_with_what_matters_most() -> None:
         "This was a rehearsal on CPUs: it shows that the graph works, its times say nothing about GPUs.",
     ]
     assert verdict.mood(record) == "good"
+
+
+def test_secrets_are_not_on_the_page(tmp_path: Path) -> None:
+    secret = CHAIN.replace(
+        "{call: first.forward, in: {x: inputs.x}}",
+        "{call: first.keep, in: {x: inputs.x}, with: {api_key: hunter2hunter2}}",
+    )
+    run_dir = finish(tmp_path, secret).run_dir
+    for name in ("report.html", "plan.json", "run.json"):
+        assert "hunter2" not in (run_dir / name).read_text(), name
+    assert "api_key" in (run_dir / "report.html").read_text()
+    assert "hunter2" not in report.report(run_dir)
+
+
+def test_what_to_do_next_is_to_open_the_merged_trace(chain: Path) -> None:
+    assert "trace/merged.json.gz" in Page((chain / "report.html").read_text()).text.split("what to do next")[1]

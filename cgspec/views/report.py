@@ -6,7 +6,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from importlib import resources
 from pathlib import Path
@@ -36,12 +36,13 @@ _GROUND = re.compile(r'<polygon fill="white" stroke="none"[^>]*/>\n')
 _SIZE = re.compile(r'<svg width="([0-9.]+)pt" height="([0-9.]+)pt"')
 
 
-def report(run: str | Path, *, graph: Graph | None = None) -> str:
+def report(run: str | Path, *, graph: Graph | None = None, clean: Callable[[str], str] = str) -> str:
     """The page of a run.
 
     Args:
         graph: as it was run; by default it is read from the run folder again, and where that no longer works the
             picture there is shown without times.
+        clean: takes secrets out of the picture of ``graph``; the run folder holds none.
 
     Raises:
         UsageError: there is no such run.
@@ -53,18 +54,20 @@ def report(run: str | Path, *, graph: Graph | None = None) -> str:
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_harmless)
     environment.filters["us"], environment.filters["rate"] = _us, _rate
     environment.filters["place"] = lambda place: place.removeprefix(f"{record.root}/")
-    return environment.from_string(source).render(_about(record, run_dir, graph))
+    return environment.from_string(source).render(_about(record, run_dir, graph, clean))
 
 
-def write(run: str | Path, *, graph: Graph | None = None, output: Path | None = None) -> Path:
-    """Writes the page, by default to ``report.html`` in the run folder.
+def write(
+    run: str | Path, *, graph: Graph | None = None, output: Path | None = None, clean: Callable[[str], str] = str
+) -> Path:
+    """Writes the page, by default to ``report.html`` in the run folder; see ``report``.
 
     Raises:
         UsageError: there is no such run, or the file cannot be written.
     """
     target = output or folder_of(run) / FILE
     new = target.with_name(f".{target.name}.new")
-    text = report(run, graph=graph)
+    text = report(run, graph=graph, clean=clean)
     try:
         new.write_text(text, encoding="utf-8", errors="backslashreplace")
         os.replace(new, target)
@@ -75,9 +78,9 @@ def write(run: str | Path, *, graph: Graph | None = None, output: Path | None = 
     return target
 
 
-def _about(record: Record, run_dir: Path, graph: Graph | None) -> dict[str, Any]:
+def _about(record: Record, run_dir: Path, graph: Graph | None, clean: Callable[[str], str]) -> dict[str, Any]:
     measure = read_phase(run_dir, "measure")
-    picture, remark = _picture(record, run_dir, graph)
+    picture, remark = _picture(record, run_dir, graph, clean)
     return {
         "record": record,
         "mood": verdict.mood(record),
@@ -175,7 +178,7 @@ def _tasks(record: Record) -> Iterator[dict[str, Any]]:
         }
 
 
-def _picture(record: Record, run_dir: Path, graph: Graph | None) -> tuple[Any, str]:
+def _picture(record: Record, run_dir: Path, graph: Graph | None, clean: Callable[[str], str]) -> tuple[Any, str]:
     """The graph with times on it, and what there is to say about it."""
     from markupsafe import Markup
 
@@ -184,6 +187,7 @@ def _picture(record: Record, run_dir: Path, graph: Graph | None) -> tuple[Any, s
 
         graph = graph_of(run_dir)
     text = _drawn(record, graph) if graph is not None else None
+    text = clean(text) if text is not None else None
     remark = ""
     if text is None and (run_dir / "graph.svg").is_file():
         text = (run_dir / "graph.svg").read_text(encoding="utf-8", errors="replace")
