@@ -114,10 +114,20 @@ class Signature:
         if not self.readable:
             return ()
         if self.lacks_receiver:
-            return (Problem("no-self", (), f"{self} has no self, so it cannot be called on an object",
-                            "give it self as its first parameter, or make it a @staticmethod"),)
-        return (*self._too_many(positional), *self._twice(positional, names), *self._unexpected(names),
-                *self._missing(positional, names))
+            return (
+                Problem(
+                    "no-self",
+                    (),
+                    f"{self} has no self, so it cannot be called on an object",
+                    "give it self as its first parameter, or make it a @staticmethod",
+                ),
+            )
+        return (
+            *self._too_many(positional),
+            *self._twice(positional, names),
+            *self._unexpected(names),
+            *self._missing(positional, names),
+        )
 
     def _placed(self) -> tuple[str, ...]:
         return tuple(p.name for p in self.parameters if p.kind in ("positional-only", "positional"))
@@ -137,8 +147,11 @@ class Signature:
         placed = self._placed()[:positional]
         for name in dict.fromkeys(names):
             if name in placed:
-                yield Problem("twice", (name,), f"{name} of {self} is given twice: by position "
-                              f"(number {placed.index(name) + 1}) and by name")
+                yield Problem(
+                    "twice",
+                    (name,),
+                    f"{name} of {self} is given twice: by position (number {placed.index(name) + 1}) and by name",
+                )
             elif names.count(name) > 1:
                 yield Problem("twice", (name,), f"{name} of {self} is given twice by name")
 

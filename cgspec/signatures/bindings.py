@@ -199,8 +199,12 @@ def _compared(left: str, operator: ast.cmpop, right: ast.expr) -> bool | None:
         return {ast.Eq: False, ast.NotEq: True}.get(type(operator))
     if left in ("sys.version_info", "version_info") and isinstance(value, tuple) and all(type(v) is int for v in value):
         mine = sys.version_info[:3]
-        table: Mapping[type, bool] = {ast.GtE: mine >= value, ast.Gt: mine > value,
-                                      ast.LtE: mine <= value, ast.Lt: mine < value}
+        table: Mapping[type, bool] = {
+            ast.GtE: mine >= value,
+            ast.Gt: mine > value,
+            ast.LtE: mine <= value,
+            ast.Lt: mine < value,
+        }
         return table.get(type(operator))
     return None
 

@@ -177,7 +177,8 @@ def makes_keepers(factory: Node) -> bool:
     inner = {one.name: one for one in factory.body if isinstance(one, ast.FunctionDef)}
     returned = [one.value for one in own_nodes(factory) if isinstance(one, ast.Return)]
     return bool(returned) and all(
-        isinstance(value, ast.Name) and value.id in inner and keeps_arguments(inner[value.id]) for value in returned)
+        isinstance(value, ast.Name) and value.id in inner and keeps_arguments(inner[value.id]) for value in returned
+    )
 
 
 def _hands_on(inner: ast.FunctionDef | ast.AsyncFunctionDef, function: str) -> bool:
@@ -188,6 +189,7 @@ def _hands_on(inner: ast.FunctionDef | ast.AsyncFunctionDef, function: str) -> b
     wanted = f"({', '.join(map(str, parameters))})"
     calls = [one for one in own_nodes(inner) if isinstance(one, ast.Call) and ast.unparse(one.func) == function]
     kept = {one.name for one in parameters}
-    changed = any(isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store) and one.id in kept
-                  for one in own_nodes(inner))
+    changed = any(
+        isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store) and one.id in kept for one in own_nodes(inner)
+    )
     return bool(calls) and not changed and all(ast.unparse(one) == function + wanted for one in calls)

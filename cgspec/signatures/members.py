@@ -43,8 +43,12 @@ def _note(target: ast.expr, value: ast.expr | None, receiver: str, where: str, i
     for part in target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]:
         if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id == receiver:
             literal = value if part is target and isinstance(value, _LITERALS) else None
-            into.setdefault(part.attr, f"a value that {where} sets (line {literal.lineno})" if literal else
-                            unreadable(part.attr, f"{part.attr} is set on the object by {where}"))
+            into.setdefault(
+                part.attr,
+                f"a value that {where} sets (line {literal.lineno})"
+                if literal
+                else unreadable(part.attr, f"{part.attr} is set on the object by {where}"),
+            )
 
 
 def _sets_by_name(call: ast.Call, receiver: str, into: dict[str, Member]) -> str:
@@ -73,8 +77,9 @@ def annotated(name: str, annotation: str) -> Member:
 
 def sets_attributes(node: ast.AST) -> bool:
     """Whether code sets an attribute of anything, as a class decorator that adds methods does."""
-    return rewrites(node) or any(isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store)
-                                 for one in ast.walk(node))
+    return rewrites(node) or any(
+        isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store) for one in ast.walk(node)
+    )
 
 
 def rewrites(node: ast.AST) -> bool:

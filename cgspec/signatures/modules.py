@@ -186,8 +186,11 @@ def _top_hint(name: str, choices: Sequence[str]) -> str:
 def _listing(folder: pathlib.Path, suffix: str) -> tuple[str, ...]:
     """The Python files in a folder, or for ``.`` its folders, in order."""
     try:
-        found = sorted(entry.name for entry in os.scandir(folder)
-                       if (entry.is_dir() if suffix == "." else entry.name.endswith(suffix)))
+        found = sorted(
+            entry.name
+            for entry in os.scandir(folder)
+            if (entry.is_dir() if suffix == "." else entry.name.endswith(suffix))
+        )
     except OSError:
         return ()
     return tuple(name for name in found if not name.startswith((".", "__pycache__")))
@@ -229,8 +232,12 @@ def _described(name: str, spec: importlib.machinery.ModuleSpec | None) -> Locati
     if isinstance(spec.loader, importlib.machinery.ExtensionFileLoader):
         return Location(name, None, folders, f"{name} is compiled (written in C or the like)")
     namespace = spec.loader is None or "Namespace" in type(spec.loader).__name__
-    return Location(name, None, folders, f"{name} is a folder without __init__.py" if namespace else
-                    f"{name} is installed without its source")
+    return Location(
+        name,
+        None,
+        folders,
+        f"{name} is a folder without __init__.py" if namespace else f"{name} is installed without its source",
+    )
 
 
 def _parsed(path: pathlib.Path, name: str, shown: str, folders: tuple[str, ...]) -> Loaded:

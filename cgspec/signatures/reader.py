@@ -169,8 +169,17 @@ class SourceReader:
         methods = {name: one for name, one in members.items() if isinstance(one, Signature)}
         optional = frozenset(name for name, one in methods.items() if name.startswith("_") or not one.line)
         attributes = {name: one for name, one in members.items() if isinstance(one, str)}
-        return ClassInfo(cls.qualname, methods, self._constructor(cls), attributes, not doubts, "; ".join(doubts[:1]),
-                         str(cls.scope.module.file), cls.node.lineno, optional)
+        return ClassInfo(
+            cls.qualname,
+            methods,
+            self._constructor(cls),
+            attributes,
+            not doubts,
+            "; ".join(doubts[:1]),
+            str(cls.scope.module.file),
+            cls.node.lineno,
+            optional,
+        )
 
     def _members(self, cls: Class) -> _Members:
         if cls not in self._own:
@@ -232,12 +241,18 @@ class SourceReader:
         if self._resolver.dotted(cls.scope, node) in (*fields.DECORATORS, *KEEP_THE_SIGNATURE):
             return True
         found = self._resolver.expression(cls.scope, node)
-        return (isinstance(found, Defined) and not sets_attributes(found.node)
-                and self._resolver.wrapper(cls.scope, node).keeps)
+        return (
+            isinstance(found, Defined)
+            and not sets_attributes(found.node)
+            and self._resolver.wrapper(cls.scope, node).keeps
+        )
 
     def _metaclass(self, cls: Class) -> bool:
-        names = [self._resolver.dotted(cls.scope, word.value) if word.arg else "" for word in cls.node.keywords
-                 if word.arg in (None, "metaclass")]
+        names = [
+            self._resolver.dotted(cls.scope, word.value) if word.arg else ""
+            for word in cls.node.keywords
+            if word.arg in (None, "metaclass")
+        ]
         return any(name not in BENIGN_METACLASSES for name in names)
 
     def _constructor(self, cls: Class) -> Signature:
@@ -316,14 +331,23 @@ def _merged(name: str, found: list[ClassInfo | NotFound], why: str) -> ClassInfo
     infos = [one for one in found if isinstance(one, ClassInfo)]
     if not infos:
         return found[0]
-    methods = {name: _agreed(name, [one.methods[name] for one in infos if name in one.methods])
-               for info in infos for name in info.methods}
+    methods = {
+        name: _agreed(name, [one.methods[name] for one in infos if name in one.methods])
+        for info in infos
+        for name in info.methods
+    }
     same = len({tuple(sorted(one.methods)) for one in infos}) == 1 and len(infos) == len(found)
     complete = same and all(one.complete for one in infos)
     init = _agreed(infos[0].init.name, [one.init for one in infos])
-    return replace(infos[0], name=name, methods={k: v for k, v in methods.items() if isinstance(v, Signature)},
-                   init=init if isinstance(init, Signature) else infos[0].init, attributes={},
-                   complete=complete, why_incomplete="" if complete else why)
+    return replace(
+        infos[0],
+        name=name,
+        methods={k: v for k, v in methods.items() if isinstance(v, Signature)},
+        init=init if isinstance(init, Signature) else infos[0].init,
+        attributes={},
+        complete=complete,
+        why_incomplete="" if complete else why,
+    )
 
 
 def _line(thing: Thing) -> int:

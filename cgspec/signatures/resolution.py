@@ -12,12 +12,31 @@ from cgspec.signatures.bindings import STAR, Binding, Imported, Names, Opaque, R
 from cgspec.signatures.callables import PARTIALS, Node, Wrapper, keeps_arguments, makes_keepers, shorten
 from cgspec.signatures.modules import Module, Modules, Unread
 
-EMPTY_BASES = ("object", "builtins.object", "typing.Generic", "typing.Protocol", "typing_extensions.Protocol",
-               "abc.ABC")
+EMPTY_BASES = (
+    "object",
+    "builtins.object",
+    "typing.Generic",
+    "typing.Protocol",
+    "typing_extensions.Protocol",
+    "abc.ABC",
+)
 """Bases that bring no methods and no constructor."""
 
-_CONSTANTS = (ast.Constant, ast.JoinedStr, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.ListComp, ast.DictComp,
-              ast.SetComp, ast.GeneratorExp, ast.BinOp, ast.UnaryOp, ast.Compare)
+_CONSTANTS = (
+    ast.Constant,
+    ast.JoinedStr,
+    ast.List,
+    ast.Tuple,
+    ast.Dict,
+    ast.Set,
+    ast.ListComp,
+    ast.DictComp,
+    ast.SetComp,
+    ast.GeneratorExp,
+    ast.BinOp,
+    ast.UnaryOp,
+    ast.Compare,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,8 +119,11 @@ class Resolver:
         bound = module.names.get(name)
         if bound is not None and name != STAR:
             return self._one(name, Scope(module), bound.candidates, seen | {key})
-        found = [self._imported(Scope(module), replace(star, name=name), seen | {key}, star=True)
-                 for star in module.stars if not self._hides(module, star, name)]
+        found = [
+            self._imported(Scope(module), replace(star, name=name), seen | {key}, star=True)
+            for star in module.stars
+            if not self._hides(module, star, name)
+        ]
         known = [thing for thing in found if thing is not None]
         sure = [thing for thing in known if module.stars_differ or not isinstance(thing, Unknown)]
         if known:
@@ -129,7 +151,8 @@ class Resolver:
             return False
         items = bound.candidates[0].elts
         return all(isinstance(i, ast.Constant) for i in items) and name not in {
-            i.value for i in items if isinstance(i, ast.Constant)}
+            i.value for i in items if isinstance(i, ast.Constant)
+        }
 
     def _dynamic(self, module: Module, name: str) -> Unknown | None:
         """Names that a module makes as it goes: by ``__getattr__``, ``globals()``, ``exec``, ``global`` or ``:=``."""
@@ -276,8 +299,7 @@ class Resolver:
         return self._orders[cls]
 
     def _linear(self, cls: Class) -> tuple[Class | Unknown, ...]:
-        bases = [self._base(cls, node) for node in cls.node.bases
-                 if self.dotted(cls.scope, node) not in EMPTY_BASES]
+        bases = [self._base(cls, node) for node in cls.node.bases if self.dotted(cls.scope, node) not in EMPTY_BASES]
         rows = [list(self.order(base)) if isinstance(base, Class) else [base] for base in bases] + [list(bases)]
         merged: list[Class | Unknown] = [cls]
         while rows := [row for row in rows if row]:
@@ -292,8 +314,11 @@ class Resolver:
         found = self.expression(cls.scope, node)
         if isinstance(found, Class):
             return found
-        why = {NotFound: getattr(found, "message", ""), Unknown: getattr(found, "why", ""),
-               Several: getattr(found, "why", "")}.get(type(found), "") or "it is no class that can be read"
+        why = {
+            NotFound: getattr(found, "message", ""),
+            Unknown: getattr(found, "why", ""),
+            Several: getattr(found, "why", ""),
+        }.get(type(found), "") or "it is no class that can be read"
         return Unknown(f"the base {shorten(node)} of {cls.qualname} is not known: {why}")
 
 
