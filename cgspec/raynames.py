@@ -103,3 +103,6 @@ NOISY = ("ray.dag.compiled_dag_node", "ray._private.serialization", "ray._privat
 
 CLEANUP = "RAY_process_group_cleanup_enabled"
 """Environment of a local Ray: ``0`` lets the process group of a worker live on after it (for nsys)."""
+
+SWITCHES = ("RAY_CGRAPH_ENABLE_TORCH_PROFILING", "RAY_CGRAPH_ENABLE_NVTX_PROFILING", "RAY_CGRAPH_ENABLE_PROFILING")
+"""Environment that makes the graph's loops profile themselves, from their start to the teardown."""

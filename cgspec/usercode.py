@@ -21,6 +21,8 @@ from cgspec.graph import ClassRef
 from cgspec.values import FunctionRef
 
 PACKAGE = "cgspec_user"
+LONGEST = 2000
+"""Characters of a message that are shown."""
 _IMPORTLIB = os.path.dirname(os.path.abspath(importlib.__file__)) + os.sep
 _CGSPEC = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
@@ -132,6 +134,8 @@ def describe(error: BaseException) -> tuple[str, str]:
         text = str(error)
     except Exception:
         text = "(its message cannot be shown)"
+    if len(text) > LONGEST:
+        text = f"{text[:LONGEST]} … ({len(text)} characters)"
     return (f"{name}: {text}" if text else name), _trace(error)
 
 

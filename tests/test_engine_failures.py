@@ -224,6 +224,7 @@ from cgspec.errors import RunError
 drawing = Drawing().actor("a", "plain.py:Trouble").input("x").task("t", "a.{method}", {{"x": "inputs.x"}})
 try:
     with started(drawing.graph("t"), options()) as engine:
+        print("notes", engine.notes, flush=True)
         print("pids", engine.actors.homes[0].pid, flush=True)
         one(engine, {value})
 except RunError as error:
@@ -235,7 +236,7 @@ except KeyboardInterrupt:
 """
 
 
-def process(method: str, value: str) -> subprocess.Popen[str]:
+def process(method: str, value: str, **environ: str) -> subprocess.Popen[str]:
     script = SCRIPT.format(tests=str(ROOT.parent), method=method, value=value)
     return subprocess.Popen(
         [sys.executable, "-c", script],
@@ -243,24 +244,27 @@ def process(method: str, value: str) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        env={**os.environ, **environ},
     )
 
 
 def test_an_unreadable_result_ends_the_process_with_its_code_and_not_a_crash() -> None:
     child = process("hidden", "1")
     out, err = child.communicate(timeout=90)
-    assert (child.returncode, out.split()[2:], err) == (4, ["unreadable"], "")
+    assert (child.returncode, out.splitlines()[0], out.split()[-1], err) == (4, "notes []", "unreadable", "")
 
 
-def test_a_death_is_not_spilled_on_the_users_terminal() -> None:
-    child = process("die", "-1")
+def test_a_death_is_not_spilled_and_what_the_environment_says_is_not_followed(tmp_path: pathlib.Path) -> None:
+    child = process("die", "-1", RAY_ADDRESS="127.0.0.1:9", RAY_CGRAPH_ENABLE_TORCH_PROFILING="1")
     out, err = child.communicate(timeout=90)
-    assert (child.returncode, out.split()[2:], err) == (5, ["actor-died"], "")
+    assert (child.returncode, out.split()[-1], err) == (5, "actor-died", "")
+    assert "RAY_ADDRESS=127.0.0.1:9 is not followed" in out.splitlines()[0]
 
 
 def test_ctrl_c_ends_a_hanging_run_and_all_of_its_processes() -> None:
     child = process("sleep", "60")
     assert child.stdout is not None
+    child.stdout.readline()
     pid = int(child.stdout.readline().split()[1])
     raylet = int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     time.sleep(0.5)

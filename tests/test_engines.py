@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import threading
 from collections.abc import Iterator
 
 import numpy as np
@@ -13,6 +14,7 @@ import torch
 from engines_running import one, options, run, started
 from graphs import Drawing
 
+from cgspec import raynames
 from cgspec.engines import Phase
 from cgspec.errors import TaskRaised
 from cgspec.graph import Transport
@@ -230,6 +232,24 @@ def test_a_declared_payload_is_the_buffer() -> None:
     drawing = Drawing().actor("a", "plain.py:Environment").input("x").task("t", "a.buffer", {"x": "inputs.x"})
     drawing.tasks[0] = replace(drawing.tasks[0], payload=Payload(5_000_000))
     assert run(drawing.graph("t"), [[1]], options()) == [[5_065_536]]
+
+
+def test_an_input_that_cannot_be_sent_is_named_and_the_graph_goes_on() -> None:
+    drawing = Drawing().actor("a", COUNTER).input("x", "y").task("t", "a.add", ["inputs.x", "inputs.y"])
+    with started(drawing.graph("t"), options()) as engine:
+        assert one(engine, 1, 2) == [3]
+        with pytest.raises(TaskRaised, match=r"input y of iteration 1 cannot be sent to the actors: TypeError") as e:
+            one(engine, 1, threading.Lock())
+        assert e.value.failure.path == ("inputs", "y")
+        assert one(engine, 2, 2) == [4]
+
+
+def test_the_private_names_that_need_a_running_ray() -> None:
+    drawing = Drawing().actor("a", COUNTER).input("x").task("t", "a.echo", {"x": "inputs.x"})
+    with started(drawing.graph("t"), options()) as engine:
+        loops = raynames.loop_refs(engine.compiled)  # type: ignore[attr-defined]
+        assert list(loops) == engine.actors.handles  # type: ignore[attr-defined]
+        assert (raynames.session_folder() / "logs").is_dir()
 
 
 def test_startup_is_told_by_step_and_memory_by_actor() -> None:

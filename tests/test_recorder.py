@@ -55,7 +55,7 @@ def test_a_mark_costs_about_a_microsecond() -> None:
 
 
 def _time_marks(recorder: Recorder) -> float:
-    began = time.perf_counter()
+    began = time.thread_time()
     for n in range(10_000):
         recorder.mark(0, n, n)
-    return (time.perf_counter() - began) / 10_000
+    return (time.thread_time() - began) / 10_000

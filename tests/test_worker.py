@@ -168,7 +168,7 @@ def test_a_value_that_could_not_be_read_is_said_and_not_handed_to_the_user() -> 
 
     drawing = Drawing().actor("a", COUNTER).input("x").task("t", "a.echo", {"x": "inputs.x"})
     with pytest.raises(
-        TaskRaised, match="cannot be read in its process: Module.*No module named 'only_here'"
+        TaskRaised, match=r"cannot be read in its process: Module.*No module named 'only_here'"
     ) as caught:
         run_local(drawing.graph("t"), [RaySystemError("System error: a page of text")])
     assert caught.value.failure.kind == "unreadable"

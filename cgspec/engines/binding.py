@@ -2,32 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import ray
 from ray.dag import InputNode, MultiOutputNode
 
-from cgspec.graph import Transport
-from cgspec.steps import FromInput, FromPort, Layout
+from cgspec.graph import Collective, Transport
+from cgspec.steps import Bind, FromInput, FromPort, Layout
 
 
 class Binding:
     """A layout bound to actors.
 
+    Args:
+        collectives: what the group of each of ``layout.meetings`` does.
+        communicators: by group; Ray's own, which is NCCL, where there is none.
+
     Attributes:
         dag: what is compiled.
     """
 
-    def __init__(self, layout: Layout, handles: Sequence[Any]) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        handles: Sequence[Any],
+        collectives: Mapping[int, Collective],
+        communicators: Mapping[int, Any],
+    ) -> None:
         self.layout = layout
         self.handles = handles
+        self.collectives, self.communicators = collectives, communicators
         self.used = _used_inputs(layout)
         with InputNode() as node:
             self.sources = self._input_nodes(node)
         self.ports: list[tuple[Any, ...]] = []
-        for bind in layout.binds:
-            self.ports.append(self._bind(bind.actor, bind.step, bind.reads, bind.ports, bind.transport))
+        for place, bind in enumerate(layout.binds):
+            if place < len(self.ports):  # a member of the collective that was just bound
+                continue
+            self.ports.extend([self._bind(bind)] if bind.group is None else self._meet(bind.group))
         self.dag = MultiOutputNode([self._port(read) for read in layout.reads])
 
     def _input_nodes(self, node: Any) -> dict[FromInput, Any]:
@@ -36,16 +49,21 @@ class Binding:
             return {self.used[0]: node}
         return {source: node[place] for place, source in enumerate(self.used)}
 
-    def _bind(
-        self, actor: int, step: int, reads: tuple[FromInput | FromPort, ...], ports: int, transport: Transport | None
-    ) -> tuple[Any, ...]:
-        method = self.handles[actor].run
-        if ports > 1:
-            method = method.options(num_returns=ports)
-        node = method.bind(step, *(self._source(read) for read in reads))
-        if ports > 1:
+    def _bind(self, bind: Bind) -> tuple[Any, ...]:
+        method = self.handles[bind.actor].run
+        if bind.ports > 1:
+            method = method.options(num_returns=bind.ports)
+        node = method.bind(bind.step, *(self._source(read) for read in bind.reads))
+        if bind.ports > 1:
             return tuple(node)
-        return (with_transport(node, transport) if transport is not None else node,)
+        return (with_transport(node, bind.transport) if bind.transport is not None else node,)
+
+    def _meet(self, group: int) -> list[tuple[Any, ...]]:
+        """Ray's collective node of each member, by rank."""
+        members = [self.layout.binds[place] for place in self.layout.meetings[group]]
+        operands = [[self._source(bind.reads[place]) for bind in members] for place in range(members[0].ports)]
+        nodes = collective_nodes(self.collectives[group], operands, self.communicators.get(group))
+        return [tuple(node) if isinstance(node, list) else (node,) for node in nodes]
 
     def _source(self, source: FromInput | FromPort) -> Any:
         return self.sources[source] if isinstance(source, FromInput) else self._port(source)
@@ -62,6 +80,23 @@ def _used_inputs(layout: Layout) -> list[FromInput]:
     """The inputs that steps read, in order; Ray refuses keys that are touched and not used."""
     found = {read for bind in layout.binds for read in bind.reads if isinstance(read, FromInput)}
     return sorted(found, key=lambda source: (source.input is None, source.input or 0))
+
+
+def collective_nodes(collective: Collective, operands: Sequence[list[Any]], communicator: Any) -> list[Any]:
+    """One node per member, or a list of them where several operands are fused.
+
+    Args:
+        operands: for each fused operand the members' nodes, by rank.
+        communicator: None for Ray's own.
+    """
+    from ray.experimental import collective as ray_collective
+    from ray.experimental.util.types import ReduceOp
+
+    bind = getattr(ray_collective, collective.kind).bind
+    given: list[Any] = operands[0] if len(operands) == 1 else list(operands)
+    op = {} if collective.op is None else {"op": ReduceOp[collective.op.upper()]}
+    nodes: list[Any] = bind(given, transport=communicator, **op)
+    return nodes
 
 
 def with_transport(node: Any, transport: Transport) -> Any:

@@ -7,7 +7,7 @@ import logging
 import math
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import ray
@@ -77,12 +77,13 @@ class Cluster:
         ray.init(**wanted)
 
     def _set_environ(self) -> None:
-        wanted = {} if "RAY_USAGE_STATS_ENABLED" in os.environ else {"RAY_USAGE_STATS_ENABLED": "0"}
+        """Ray's own profiler switches mean the same as cgspec's profilers, which are used instead."""
+        wanted: dict[str, str | None] = dict.fromkeys(raynames.SWITCHES)
+        wanted["RAY_USAGE_STATS_ENABLED"] = os.environ.get("RAY_USAGE_STATS_ENABLED", "0")
         if self.local and nsight.nsight_profile(self.options) is not None:
             wanted |= {raynames.CLEANUP: "0", "PATH": nsight.python_on_path()}
-        for name, value in wanted.items():
-            self._environ[name] = os.environ.get(name)
-            os.environ[name] = value
+        self._environ = {name: os.environ.get(name) for name in wanted}
+        _update_environ(wanted)
 
     def _hush(self) -> None:
         for name in raynames.NOISY:
@@ -102,16 +103,20 @@ class Cluster:
         """Ends what ``start`` started."""
         if self.started and ray.is_initialized():
             ray.shutdown()
-        for name, before in self._environ.items():
-            if before is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = before
+        _update_environ(self._environ)
         for name, level in self._levels.items():
             logging.getLogger(name).setLevel(level)
         self._undo()
         self._environ.clear()
         self._levels.clear()
+
+
+def _update_environ(variables: Mapping[str, str | None]) -> None:
+    for name, text in variables.items():
+        if text is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = text
 
 
 def _custom_resources(graph: Graph) -> dict[str, float]:

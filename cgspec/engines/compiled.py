@@ -14,6 +14,7 @@ from cgspec.engines import Fetched, Options, Phase, PhaseData, Position
 from cgspec.engines.actors import Actors
 from cgspec.engines.binding import Binding, result_of
 from cgspec.engines.cluster import Cluster, defaults
+from cgspec.engines.communicators import StoreServer, communicators_of
 from cgspec.engines.diagnosis import why
 from cgspec.engines.ending import Ending, quietly
 from cgspec.engines.failures import call_error, first_failed, input_error, task_error
@@ -22,7 +23,7 @@ from cgspec.engines.phases import finish, watch_job
 from cgspec.engines.placement import Places, reserve
 from cgspec.engines.waiting import Watchdog, stalled
 from cgspec.errors import RunError
-from cgspec.graph import Graph, InputRef
+from cgspec.graph import Graph, InputRef, Task
 from cgspec.invocation import FLUSH, Failed
 from cgspec.payloads import Sendable, detach
 from cgspec.profilers import nsight
@@ -53,8 +54,7 @@ class CompiledEngine:
         self.options = options
         self.startup: dict[str, float] = {}
         self.nodes: dict[str, str] = {}
-        devices = not options.rehearse and any(actor.num_gpus for actor in graph.actors)
-        self.layout = lay_out(graph, transports=not options.rehearse, devices=devices)
+        self.layout = lay_out(graph, transports=not options.rehearse, devices=self._has_devices())
         self.sources = sources_of(self.layout)
         self.strict = any(step.strict for steps in self.layout.steps for step in steps)
         self.cluster = Cluster(graph, options)
@@ -65,6 +65,7 @@ class CompiledEngine:
         self.binding: Binding | None = None
         self.sendable = Sendable(pickle)
         self.compiled: Any = None
+        self.store: StoreServer | None = None
         self.under_way: deque[tuple[Any, Sequence[object]]] = deque()
         self.watchdog: Watchdog | None = None
         self.broken: RunError | None = None
@@ -113,7 +114,7 @@ class CompiledEngine:
         assert self.watchdog is not None
         self.watchdog.expect(engine.timeouts.first)
         try:
-            self.binding = Binding(self.layout, self.actors.handles)
+            self.binding = self._bind()
             self.compiled = self.binding.dag.experimental_compile(
                 _submit_timeout=-1,
                 _max_inflight_executions=engine.max_inflight or self.options.inflight,
@@ -124,9 +125,26 @@ class CompiledEngine:
             raise self._why(error) from None
         self.watchdog.met()
 
+    def _bind(self) -> Binding:
+        """Groups without GPUs communicate by gloo, with more patience than the watchdog has: it can say what is wrong."""
+        handles, groups = self.actors.handles, list(self.layout.meetings)
+        collectives = {group: task.collective for group, task in self._first_members() if task.collective is not None}
+        communicators: dict[int, Any] = {}
+        if groups and not self._has_devices():
+            timeouts = [self.options.engine.timeouts.stall, *(task.timeout or 0.0 for task in self.graph.tasks)]
+            self.store = StoreServer(2 * max(timeouts))
+            communicators = communicators_of(self.graph, groups, handles, self.store.store)
+        return Binding(self.layout, handles, collectives, communicators)
+
+    def _first_members(self) -> list[tuple[int, Task]]:
+        return [(number, self.graph.tasks[group.members[0]]) for number, group in enumerate(self.graph.groups)]
+
+    def _has_devices(self) -> bool:
+        return not self.options.rehearse and any(actor.num_gpus for actor in self.graph.actors)
+
     def _settings(self, number: int) -> Settings:
         has_gpu = self.actors.device(number) == "cuda"
-        communicates = any(bind.transport is not None for bind in self.layout.binds)
+        communicates = any(bind.transport is not None or bind.group is not None for bind in self.layout.binds)
         return Settings(self._buffer(number), without_torch=not has_gpu and not communicates)
 
     def _buffer(self, actor: int | None) -> int:
@@ -143,11 +161,18 @@ class CompiledEngine:
             positions=self.where,
             allowance=lambda position: self.graph.tasks[position.task or 0].timeout or 0.0,
             fire=self._on_stall,
+            peers=bool(self.layout.meetings),
         )
         self.watchdog.start()
 
     def _on_stall(self, seen: tuple[Position, ...], limit: float) -> None:
         """From the watchdog's thread: what was seen is kept, and ending the actors wakes the driver's wait."""
+        failed = first_failed(self.graph, [position.failed for position in seen])
+        if failed is not None:
+            node = self.actors.address(self.graph.tasks[failed.task or 0].actor)
+            self.broken = task_error(self.graph, failed, phase=self.phase.name, node=node)
+            self.actors.kill()
+            return
         timeouts = self.options.engine.timeouts
         first = "first" not in self.startup
         what = "the first iteration is not done" if first else "no task began or ended"

@@ -66,6 +66,13 @@ def call_error(graph: Graph, actor: int, method: str, failed: Failed, *, phase: 
     return TaskRaised(Failure("raised", message, phase=phase, actor=spec.name, path=spec.path, traceback=failed.trace))
 
 
+def input_error(graph: Graph, number: int, reason: str, *, phase: str, iteration: int) -> TaskRaised:
+    """The error of an input that cannot be sent."""
+    given = graph.inputs[number]
+    message = f"input {given.name} of iteration {iteration} cannot be sent to the actors: {reason}"
+    return TaskRaised(Failure("unserialisable", message, phase=phase, iteration=iteration, path=given.path))
+
+
 def first_failed(graph: Graph, values: list[object]) -> Failed | None:
     """Of the failures among an iteration's values, the one that came first in the graph."""
     found = [value for value in values if type(value) is Failed and value.task is not None]

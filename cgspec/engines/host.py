@@ -46,7 +46,7 @@ class Host(Worker):
         if log is not None:
             _redirect(pathlib.Path(log))
         super().__init__()
-        self.sendable = Sendable(_pickle)
+        self.sendable = Sendable(pickle)
 
     def home(self) -> Home:
         context = ray.get_runtime_context()
@@ -70,7 +70,8 @@ class Host(Worker):
             raynames.skip_torch_import()
 
 
-def _pickle(value: object) -> None:
+def pickle(value: object) -> None:
+    """Pickles as Ray's channels do; what cannot be pickled raises."""
     ray.cloudpickle.dumps(value)  # type: ignore[no-untyped-call]
 
 

@@ -13,6 +13,8 @@ from cgspec.quantities import show_duration
 
 TICKS = 10
 """Looks per deadline, at the most one every two seconds."""
+PEERS = 1.0
+"""Seconds of silence after which it is asked whether a member of a collective will never come."""
 
 
 class Watchdog(threading.Thread):
@@ -23,6 +25,7 @@ class Watchdog(threading.Thread):
         positions: asks every actor where it is.
         allowance: seconds that an actor may sit in the task that it is in.
         fire: called with what was seen and the deadline that passed.
+        peers: whether actors wait for each other in collectives, for ever where one of them failed.
     """
 
     def __init__(
@@ -32,9 +35,11 @@ class Watchdog(threading.Thread):
         positions: Callable[[], tuple[Position, ...]],
         allowance: Callable[[Position], float],
         fire: Callable[[tuple[Position, ...], float], None],
+        peers: bool = False,
     ) -> None:
         super().__init__(name="cgspec-watchdog", daemon=True)
         self.stall, self.positions, self.allowance, self.fire = stall, positions, allowance, fire
+        self.peers = peers
         self.until: float | None = None
         self.under_way = 0
         self.latest = time.monotonic()
@@ -59,8 +64,8 @@ class Watchdog(threading.Thread):
         self._stop.set()
 
     def run(self) -> None:
-        while not self._stop.wait(min(2.0, self._limit() / TICKS)):
-            seen = self._look()
+        while not self._stop.wait(min(PEERS if self.peers else 2.0, self._limit() / TICKS)):
+            seen = self._bereft() or self._look()
             if seen is not None and not self._stop.is_set():
                 self.fired = True
                 self.fire(seen, self._limit())
@@ -69,6 +74,13 @@ class Watchdog(threading.Thread):
     def _limit(self) -> float:
         until = self.until
         return max(0.05, until - time.monotonic()) if until is not None else self.stall
+
+    def _bereft(self) -> tuple[Position, ...] | None:
+        """What was seen, if somebody waits for a member that will never come."""
+        if not self.peers or not self.under_way or time.monotonic() - self.latest < PEERS:
+            return None
+        seen = self.positions()
+        return seen if any(position.failed is not None for position in seen) else None
 
     def _look(self) -> tuple[Position, ...] | None:
         """What was seen, if a deadline has passed."""

@@ -1,0 +1,81 @@
+"""Each private name of Ray that cgspec touches is still where it was; those of a running Ray are in test_engines."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import pickle
+
+import pytest
+import ray
+from ray.exceptions import RaySystemError
+
+from cgspec import raynames
+
+
+def test_the_plain_class_behind_an_actor_class() -> None:
+    class Plain:
+        k = 3
+
+    assert raynames.plain_class(ray.remote(Plain)) is Plain
+    assert raynames.plain_class(ray.remote(num_cpus=2)(Plain)) is Plain
+    assert raynames.plain_class(Plain) is Plain and raynames.plain_class(len) is len
+
+
+def test_a_value_that_could_not_be_read_lets_go_of_its_frames() -> None:
+    assert RaySystemError.__name__ == raynames.READ_ERROR
+    try:
+        pickle.loads(b"cnowhere_at_all\nThing\n.")
+    except ImportError as error:
+        found = RaySystemError(error, "a page of text")
+        assert error.__traceback__ is not None
+        said = raynames.read_error(found)
+        assert said == "ModuleNotFoundError: No module named 'nowhere_at_all'" and error.__traceback__ is None
+
+
+def test_the_loop_asks_a_flag_that_can_be_set() -> None:
+    from ray.dag import compiled_dag_node
+    from ray.experimental.channel import ChannelContext
+
+    context = ChannelContext.get_current()
+    before = context._torch_available
+    try:
+        raynames.skip_torch_import()
+        assert context.torch_available is False
+        assert "torch_available" in inspect.getsource(compiled_dag_node._device_context_manager)
+    finally:
+        context._torch_available = before
+
+
+def test_gpus_are_counted_as_ray_counts_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = raynames.count_gpus()
+    assert isinstance(there, int) and there >= 0
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert raynames.count_gpus() == 0
+
+
+def test_what_the_raylet_says_can_be_redirected() -> None:
+    from ray._private import worker
+
+    said: list[str] = []
+    original = worker.print_to_stdstream
+    undo = raynames.redirect_raylet(said.append)
+    worker.print_to_stdstream({"lines": ["a worker died"], "pid": "raylet", "is_err": False}, ignore_prefix=False)
+    undo()
+    assert said == ["a worker died"] and worker.print_to_stdstream is original
+    assert "print_to_stdstream" in inspect.getsource(worker.listen_error_messages)
+
+
+def test_the_noisy_loggers_and_the_switches_are_still_used() -> None:
+    assert all(importlib.util.find_spec(name) for name in raynames.NOISY)
+    from ray.dag import constants
+
+    source = inspect.getsource(constants)
+    assert all(f'"{switch}"' in source for switch in raynames.SWITCHES)
+    with open(importlib.util.find_spec("ray._raylet").origin, "rb") as file:  # type: ignore[union-attr, arg-type]
+        assert raynames.CLEANUP.removeprefix("RAY_").encode() in file.read()
+
+
+def test_a_name_that_moved_is_named() -> None:
+    with pytest.raises(raynames.Moved, match=r"Ray has moved .*worker_task_refs"):
+        raynames.loop_refs(object())
