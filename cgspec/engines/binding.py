@@ -8,7 +8,7 @@ from typing import Any
 import ray
 from ray.dag import InputNode, MultiOutputNode
 
-from cgspec.graph import Collective, Transport
+from cgspec.graph import Collective, Graph, Transport
 from cgspec.steps import Bind, FromInput, FromPort, Layout
 
 
@@ -16,23 +16,17 @@ class Binding:
     """A layout bound to actors.
 
     Args:
-        collectives: what the group of each of ``layout.meetings`` does.
-        communicators: by group; Ray's own, which is NCCL, where there is none.
+        communicators: by group of ``layout.meetings``; Ray's own, which is NCCL, where there is none.
 
     Attributes:
         dag: what is compiled.
     """
 
-    def __init__(
-        self,
-        layout: Layout,
-        handles: Sequence[Any],
-        collectives: Mapping[int, Collective],
-        communicators: Mapping[int, Any],
-    ) -> None:
+    def __init__(self, graph: Graph, layout: Layout, handles: Sequence[Any], communicators: Mapping[int, Any]) -> None:
+        self.graph = graph
         self.layout = layout
         self.handles = handles
-        self.collectives, self.communicators = collectives, communicators
+        self.communicators = communicators
         self.used = _used_inputs(layout)
         with InputNode() as node:
             self.sources = self._input_nodes(node)
@@ -62,7 +56,9 @@ class Binding:
         """Ray's collective node of each member, by rank."""
         members = [self.layout.binds[place] for place in self.layout.meetings[group]]
         operands = [[self._source(bind.reads[place]) for bind in members] for place in range(members[0].ports)]
-        nodes = collective_nodes(self.collectives[group], operands, self.communicators.get(group))
+        collective = self.graph.tasks[members[0].task].collective
+        assert collective is not None
+        nodes = collective_nodes(collective, operands, self.communicators.get(group))
         return [tuple(node) if isinstance(node, list) else (node,) for node in nodes]
 
     def _source(self, source: FromInput | FromPort) -> Any:

@@ -158,6 +158,11 @@ def close_groups() -> None:
         OPEN.pop().destroy()
 
 
+def patience(graph: Graph, stall: float) -> float:
+    """Seconds that a member waits for another: more than the watchdog does, which can say what is wrong."""
+    return 2 * max([stall, *(task.timeout or 0.0 for task in graph.tasks)])
+
+
 def communicators_of(graph: Graph, groups: Sequence[int], handles: Sequence[Any], store: Store) -> dict[int, Any]:
     """One communicator for each of the graph's groups."""
     found = {}

@@ -14,7 +14,7 @@ from cgspec.engines import Fetched, Options, Phase, PhaseData, Position
 from cgspec.engines.actors import Actors
 from cgspec.engines.binding import Binding, result_of
 from cgspec.engines.cluster import Cluster, defaults
-from cgspec.engines.communicators import StoreServer, communicators_of
+from cgspec.engines.communicators import StoreServer, communicators_of, patience
 from cgspec.engines.diagnosis import why
 from cgspec.engines.ending import Ending, quietly
 from cgspec.engines.failures import call_error, first_failed, input_error, task_error
@@ -23,7 +23,7 @@ from cgspec.engines.phases import finish, watch_job
 from cgspec.engines.placement import Places, reserve
 from cgspec.engines.waiting import Watchdog, stalled
 from cgspec.errors import RunError
-from cgspec.graph import Graph, InputRef, Task
+from cgspec.graph import Graph, InputRef
 from cgspec.invocation import FLUSH, Failed
 from cgspec.payloads import Sendable, detach
 from cgspec.profilers import nsight
@@ -126,18 +126,13 @@ class CompiledEngine:
         self.watchdog.met()
 
     def _bind(self) -> Binding:
-        """Groups without GPUs communicate by gloo, with more patience than the watchdog has: it can say what is wrong."""
+        """Groups without GPUs communicate by gloo."""
         handles, groups = self.actors.handles, list(self.layout.meetings)
-        collectives = {group: task.collective for group, task in self._first_members() if task.collective is not None}
         communicators: dict[int, Any] = {}
         if groups and not self._has_devices():
-            timeouts = [self.options.engine.timeouts.stall, *(task.timeout or 0.0 for task in self.graph.tasks)]
-            self.store = StoreServer(2 * max(timeouts))
+            self.store = StoreServer(patience(self.graph, self.options.engine.timeouts.stall))
             communicators = communicators_of(self.graph, groups, handles, self.store.store)
-        return Binding(self.layout, handles, collectives, communicators)
-
-    def _first_members(self) -> list[tuple[int, Task]]:
-        return [(number, self.graph.tasks[group.members[0]]) for number, group in enumerate(self.graph.groups)]
+        return Binding(self.graph, self.layout, handles, communicators)
 
     def _has_devices(self) -> bool:
         return not self.options.rehearse and any(actor.num_gpus for actor in self.graph.actors)
