@@ -17,7 +17,7 @@ ROOM = 1000
 MOST_DOTS = 600
 """Iterations that are drawn one by one; of more, parts of them as a band from the least to the greatest."""
 PARTS = 240
-BINS = 48
+FEWEST_BINS, MOST_BINS = 8, 48
 
 
 @dataclass(frozen=True)
@@ -90,10 +90,11 @@ def distribution(ns: Sequence[int]) -> Chart | None:
         return None
     top, low = _top(good), good[0]
     span = max(top - low, 1)
-    counts = [0] * BINS
+    bins = max(FEWEST_BINS, min(MOST_BINS, round(2 * math.sqrt(len(good)))))
+    counts = [0] * bins
     for latency in good:
         if latency <= top:
-            counts[min(BINS - 1, int((latency - low) / span * BINS))] += 1
+            counts[min(bins - 1, int((latency - low) / span * bins))] += 1
     most, above = max(counts), sum(latency > top for latency in good)
     marks = [(share, percentile(good, share)) for share in (0.5, 0.95, 0.99)]
     return Chart(
@@ -105,7 +106,7 @@ def distribution(ns: Sequence[int]) -> Chart | None:
             for share, at in marks
             if at <= top
         ),
-        area="".join(_bar(number, count / most) for number, count in enumerate(counts) if count),
+        area="".join(_bar(number, bins, count / most) for number, count in enumerate(counts) if count),
         remark=f"{above} more took longer" if above else "",
     )
 
@@ -148,8 +149,8 @@ def _area(pairs: Sequence[tuple[float, int]], top: float) -> str:
     return "M" + "L".join(upper + lower) + "Z"
 
 
-def _bar(number: int, share: float) -> str:
-    width = ROOM / BINS
+def _bar(number: int, bins: int, share: float) -> str:
+    width = ROOM / bins
     return f"M{number * width + 1:.1f} 1000V{ROOM - share * ROOM:.1f}h{width - 2:.1f}V1000Z"
 
 
