@@ -32,12 +32,10 @@ from cgspec.places import Place, member_name, names_at, offset_of, place_of, pla
 from cgspec.readings import Readings
 from cgspec.references import At
 from cgspec.resolvers import Resolve, Resolver
+from cgspec.sizes import too_large
 from cgspec.spec import PayloadSpec, TransportSpec
 from cgspec.values import DTYPES, CannotMake, Literal, Value
-from cgspec.wiring import Wire, Wiring, edge_count
-
-MAX_MEMBERS = 50_000
-MAX_EDGES = 500_000
+from cgspec.wiring import Wire, Wiring
 
 
 def expand(wiring: Wiring, readings: Readings, class_ref: Callable[[str, Path], ClassRef], name: str) -> Graph | None:
@@ -68,7 +66,9 @@ class _Expander:
         self.sound = True
 
     def run(self) -> Graph | None:
-        if self._too_large():
+        large = too_large(self.wiring, self.readings)
+        if large is not None:
+            self.catalogue.findings.append(large)
             return None
         inputs = list(self._inputs())
         actors = list(self._actors())
@@ -91,30 +91,6 @@ class _Expander:
             return None
         tasks = tuple(draft.task for draft in drafts)
         return self._graph(tuple(inputs), _with_orders(actors, orders), tasks, tuple(bind))
-
-    def _too_large(self) -> bool:
-        catalogue = self.catalogue
-        for section, families in (
-            ("actors", catalogue.actors.values()),
-            ("inputs", catalogue.inputs.values()),
-            ("tasks", self.wiring.tasks.values()),
-        ):
-            sizes = {family.name: size_of(family.axes) for family in families}
-            if sum(sizes.values()) > MAX_MEMBERS:
-                largest = max(sizes, key=lambda name: sizes[name])
-                message = f"the {section} have {sum(sizes.values())} members, {largest} alone {sizes[largest]}"
-                why = f"cgspec makes at most {MAX_MEMBERS} of each"
-                catalogue.report(
-                    "too-large", message, (section, largest), on="key", why=why, fix="make its axes smaller"
-                )
-                return True
-        edges = edge_count(self.wiring)
-        if edges > MAX_EDGES:
-            message = f"the graph has {edges} edges; at most {MAX_EDGES} are made"
-            fix = "make the axes smaller, or pick instead of gathering for every member"
-            catalogue.report("too-large", message, ("tasks",), on="key", fix=fix)
-            return True
-        return False
 
     def _bind(self, value: Value, names: Mapping[str, object], path: Path) -> Value:
         if not value.uses:

@@ -11,6 +11,7 @@ from typing import Literal as Choice
 from cgspec import expressions, values
 from cgspec.diagnostics import Finding, Path, suggest
 from cgspec.values import DTYPES, MAKERS, SPECIAL, CannotMake, FunctionRef, Literal, Value
+from cgspec.weights import weight
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 RESERVED = frozenset({"inputs", "index", "size", "device", "i"})
@@ -155,7 +156,7 @@ class ValueReader:
         value = self.variables[name]
         if not isinstance(value, Literal) or isinstance(value.data, (list, dict, str)):
             if name not in self._weights:
-                self._weights[name] = values.weight(value, MAX_FILLED)
+                self._weights[name] = weight(value, MAX_FILLED)
             self._fill += self._weights[name]
             if self._fill > MAX_FILLED:
                 raise CannotMake(f"the vars become more than {MAX_FILLED} values where they are used")

@@ -157,6 +157,18 @@ class Expr(Value):
     uses: frozenset[str]
 
     def bind(self, names: Mapping[str, object]) -> Value:
+        data: dict[str, object] = {}
+        for name in self.expression.names:
+            known_value = self.known.get(name)
+            if name in names:
+                data[name] = names[name]
+            elif isinstance(known_value, Literal):
+                data[name] = known_value.data
+            else:
+                return self._bind_partly(names)
+        return Literal(_evaluate(self.expression, data.__getitem__))
+
+    def _bind_partly(self, names: Mapping[str, object]) -> Value:
         known = dict(self.known)
         known.update((name, Literal(names[name])) for name in self.expression.names if name in names)
         known = {name: value.bind(names) for name, value in known.items()}
@@ -259,17 +271,6 @@ class Feedback(Value):
 
     def __str__(self) -> str:
         return f"feedback({self.output}, lag={self.lag})"
-
-
-def weight(value: Value, most: int) -> int:
-    """How much a value holds when it is written out; no more than ``most`` + 1 for plain data."""
-    if isinstance(value, Literal):
-        return expressions.weight(value.data, most)
-    if isinstance(value, Items):
-        return 1 + sum(weight(item, most) for item in value.items)
-    if isinstance(value, Entries):
-        return 1 + sum(weight(item, most) for _, item in value.entries)
-    return 1
 
 
 def torch_dtype(name: str) -> Any:
