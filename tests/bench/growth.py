@@ -1,0 +1,87 @@
+"""How both sides grow with the number of tasks and of iterations."""
+
+from __future__ import annotations
+
+import pathlib
+import statistics
+from collections.abc import Iterator
+
+from tests.bench import graphs, table
+from tests.bench.sides import Cgspec, Script, alternate, both, middle, one_ray, p50
+from tests.bench.table import Ratios, Row, spread
+
+BUFFER = "16384"
+"""Bytes of each channel: a thousand of Ray's megabyte would be a gigabyte."""
+SMALL = {"engine__buffer": "16384B"}
+SIZES = {10: (12, 100), 100: (10, 20), 1000: (6, 3)}
+"""Tasks → rounds, and iterations of a block."""
+
+
+def rows() -> Iterator[Row]:
+    with one_ray(RAY_CGRAPH_buffer_size_bytes=BUFFER):
+        before: dict[str, float] = {}
+        for size, (rounds, iterations) in SIZES.items():
+            compiled, latency, now = _ring(size, rounds, iterations)
+            grown = {name: value / before[name] for name, value in now.items()} if before else {}
+            before = now
+            yield _named(compiled, grown, "compile")
+            yield _named(latency, grown, "p50")
+        yield from _pipeline()
+        yield _memory()
+
+
+def _ring(size: int, rounds: int, iterations: int) -> tuple[Row, Row, dict[str, float]]:
+    with both(graphs.ring(size), **SMALL) as (script, ours):
+        compared = alternate(script, ours, rounds=rounds, iterations=iterations)
+        one = Ratios(*[ours.started / script.started] * 3)
+        started = table.seconds(script.started), table.seconds(ours.started)
+        first = table.said(f"{size:,} tasks: actors, compile, first", *started, one, None)
+    shown = [table.seconds(middle(blocks, p50)) for blocks in (compared.script, compared.cgspec)]
+    ratio, same = spread(compared.ratios(p50)), spread(compared.same(p50))
+    row = table.within(f"{size:,} tasks: p50", shown[0], shown[1], ratio, same)
+    return first, row, {"compile": ours.started, "p50": middle(compared.cgspec, p50)}
+
+
+def _named(row: Row, grown: dict[str, float], name: str) -> Row:
+    """With the growth over the size before, which had a tenth of the tasks."""
+    shown = f" ({grown[name]:.3g} times)" if grown else ""
+    return Row(row.what, row.script, row.cgspec + shown, row.ratio, row.same, row.reach, row.held)
+
+
+def _pipeline() -> Iterator[Row]:
+    """2,000 tasks on four actors."""
+    text = graphs.pipeline(4, 500)
+    theirs, mine = [], []
+    for last in (False, True):
+        script = Script(text, **SMALL)
+        theirs.append(script)
+        if last:
+            script.end()
+            break
+        script.end()
+        ours = Cgspec(text, **SMALL)
+        mine.append(ours)
+        block = ours.block(2)
+        ours.end()
+    mean = statistics.mean(each.compiled for each in theirs)
+    same = Ratios(*[theirs[1].compiled / theirs[0].compiled] * 3)
+    ratio = Ratios(*[mine[0].compiled / mean] * 3)
+    shown = table.seconds(mean), f"{table.seconds(mine[0].compiled)}, runs in {table.seconds(block.p50)}"
+    yield table.at_most("2,000 tasks on 4 actors: compile", *shown, ratio, same, 1.1)
+
+
+def _memory() -> Row:
+    """The driver's resident memory after 1,000 iterations and after 40,000 more."""
+    ours = Cgspec(graphs.hop(), run__inflight=8)
+    ours.block(1000)
+    before = _resident()
+    ours.block(40_000)
+    after = _resident()
+    ours.end()
+    ratio = Ratios(*[after / before] * 3)
+    return table.at_most("driver's memory, 41,000 iterations to 1,000", "", table.megabytes(after), ratio, None, 1.05)
+
+
+def _resident() -> int:
+    pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
+    return pages * 4096

@@ -1,0 +1,96 @@
+"""Steady state, both sides alive on one Ray: latency, throughput, a chain that can be fused, the worker's own cost."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+
+from tests.bench import graphs, sides, table
+from tests.bench.sides import Cgspec, Script, alternate, both, checked, middle, one_ray, p50, rate
+from tests.bench.table import Row, spread
+
+ROUNDS = 16
+SHORT = {"hop": graphs.hop, "fan": graphs.fan, "chain of three": graphs.chain_of_three, "quickstart": graphs.layers}
+
+
+def rows() -> Iterator[Row]:
+    with one_ray(CGSPEC_BENCH_STAMP="/dev/null"):
+        hop = 0.0
+        for name, text in SHORT.items():
+            script = Script(text())
+            latency, blocks = _latency(name, text(), script)
+            hop = hop or middle(blocks, p50)
+            yield latency
+            if name != "quickstart":
+                yield from _throughput(name, text(), script)
+            script.end()
+        yield _fused()
+        yield from _own_cost(hop)
+
+
+def _latency(name: str, text: str, script: Script) -> tuple[Row, list[sides.Block]]:
+    ours = Cgspec(text)
+    compared = alternate(script, ours, rounds=ROUNDS, iterations=300)
+    ours.end()
+    ratio, same = spread(compared.ratios(p50)), spread(compared.same(p50))
+    shown = [table.seconds(middle(blocks, p50)) for blocks in (compared.script, compared.cgspec)]
+    return table.within(f"p50 of {name}", shown[0], shown[1], ratio, same), compared.script
+
+
+def _throughput(name: str, text: str, script: Script) -> Iterator[Row]:
+    """Eight in flight against the script one at a time, and against the script with the same window."""
+    ours = Cgspec(text, run__inflight=8)
+    compared = alternate(script, ours, rounds=ROUNDS, iterations=800)
+    shown = [table.rate(middle(blocks, rate)) for blocks in (compared.script, compared.cgspec)]
+    limit = 1.4 if name == "hop" else 1.15
+    ratio, same = spread(compared.ratios(rate)), spread(compared.same(rate))
+    yield table.at_least(f"throughput of {name}, 8 in flight", shown[0], shown[1], ratio, same, limit)
+    windowed = Script(text, run__inflight=8)
+    compared = alternate(windowed, ours, rounds=ROUNDS, iterations=800)
+    shown = [table.rate(middle(blocks, rate)) for blocks in (compared.script, compared.cgspec)]
+    ratio, same = spread(compared.ratios(rate)), spread(compared.same(rate))
+    yield table.said("  … and 8 in the script too", shown[0], shown[1], ratio, same)
+    windowed.end()
+    ours.end()
+
+
+def _fused() -> Row:
+    with both(graphs.long_chain(40)) as (script, ours):
+        compared = alternate(script, ours, rounds=8, iterations=100)
+    ratio, same = spread([1 / each for each in compared.ratios(p50)]), spread(compared.same(p50))
+    shown = [table.seconds(middle(blocks, p50)) for blocks in (compared.script, compared.cgspec)]
+    return table.at_least("40 tasks on two actors, times faster", shown[0], shown[1], ratio, same, 4)
+
+
+def _own_cost(hop: float) -> Iterator[Row]:
+    """What the worker adds to a call of the user's method, and the recorder alone, as shares of a hop's p50."""
+    for name, plain, ours in _calls():
+        pairs = [(_timed(plain), _timed(ours)) for _ in range(9)]
+        added = [max(0.0, with_worker - without) / hop for without, with_worker in pairs]
+        same = [_timed(plain) / _timed(plain) for _ in range(9)]
+        shown = table.seconds(hop), table.seconds(statistics.median(added) * hop)
+        yield table.at_most(f"{name}, share of a hop", *shown, spread(added), spread(same), 0.01)
+
+
+def _calls() -> Iterator[tuple[str, Callable[[], object], Callable[[], object]]]:
+    from cgspec import usercode
+    from cgspec.steps import lay_out
+    from cgspec.worker import Job, Worker
+
+    found = checked(graphs.hop())
+    assert found.graph is not None
+    worker, actor = Worker(), found.graph.actors[0]
+    worker.construct(Job(str(found.root), actor, lay_out(found.graph, transports=False, devices=False).steps[0], "cpu"))
+    worker.begin(100_000)
+    user, mark = usercode.load(actor.class_ref)(), worker.recorder.mark
+    now = time.monotonic_ns
+    yield "worker with recorder, per task", lambda: user.inc(1), lambda: worker.run(0, 1)
+    yield "recorder, per task", lambda: None, lambda: mark(0, now(), now())
+
+
+def _timed(call: Callable[[], object], times: int = 20_000) -> float:
+    began = time.perf_counter()
+    for _ in range(times):
+        call()
+    return (time.perf_counter() - began) / times
