@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import TimeoutError as TooLate
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -16,14 +17,17 @@ from cgspec.engines import Engine
 from cgspec.errors import Failure, NotAble, RunError
 from cgspec.expectations import Verdict
 from cgspec.folder import RunFolder, now
+from cgspec.formulas import formulas_of
 from cgspec.job import Job
 from cgspec.metrics import Metrics
 from cgspec.phases import Observer, Passed
 from cgspec.plans import profiles_of
+from cgspec.readout import Readout
 from cgspec.record import FILE, Record, finding_json
 from cgspec.redaction import Redactor
 from cgspec.showing import plain
 from cgspec.sources import read_files
+from cgspec.values import Scope
 from cgspec.views import plan
 from cgspec.writing import as_yaml
 
@@ -152,6 +156,22 @@ class Chronicle:
         record.limits = account.limits_record(busy, phase, passed.plan.inflight, parallel=record.engine != "local")
         account.fill_in_actors(record.actors, busy)
         self.metrics = account.metrics(busy, passed, phase, record.first_result_s)
+        self._user_metrics(busy, passed)
+
+    def _user_metrics(self, busy: account.Busy, passed: Passed) -> None:
+        """The spec's own metrics."""
+        assert self.metrics is not None
+        outputs = passed.last.outputs if passed.last is not None else None
+        readout = Readout(self._job.graph, self.metrics.run, busy.spans, outputs, self._var)
+        self.record.metrics = readout.evaluate(formulas_of(self._job.spec))
+        self.metrics = replace(self.metrics, user=readout.values)
+        for note in readout.notes:
+            self.note(note)
+
+    def _var(self, name: str) -> object:
+        if name not in self._job.spec.vars:
+            raise KeyError(name)
+        return self._job.read(f"${name}", ("vars", name)).make(Scope())
 
     def _peaks(self, peaks: dict[str, int]) -> None:
         for actor in self.record.actors:

@@ -1,9 +1,9 @@
-"""The built-in metrics of a run, and how ``expect`` judges them: a bound, what was found, and the margin."""
+"""The metrics of a run, built-in and the user's; how ``expect`` judges them: a bound, what was found, the margin."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from cgspec import quantities
@@ -29,10 +29,14 @@ TASK_METRICS = tuple(f"busy.{name}" for name in PERCENTILES)
 
 @dataclass(frozen=True)
 class Metrics:
-    """What was measured, in seconds and iterations per second; ``tasks`` by the task's index in the graph."""
+    """What was measured, in seconds and iterations per second; ``tasks`` by the task's index in the graph.
+
+    ``user`` are the metrics of the spec, plain numbers, those without a value left out.
+    """
 
     run: Mapping[str, float]
     tasks: Mapping[int, Mapping[str, float]]
+    user: Mapping[str, float] = field(default_factory=dict)
 
 
 def metrics_of(prefix: str, times: Distribution | None) -> dict[str, float]:
@@ -84,27 +88,30 @@ def _value(graph: Graph, entry: ExpectSpec, side: str, measured: Metrics) -> flo
     """The metric; of several tasks, that of the one which is the furthest out."""
     metric = entry.metric or ""
     if entry.task is None:
-        return measured.run.get(metric)
+        return measured.run.get(metric, measured.user.get(metric))
     found = [measured.tasks.get(place, {}).get(metric) for place in select(graph.tasks, entry.task)]
     values = [value for value in found if value is not None]
     return (max(values) if side == "below" else min(values)) if values else None
 
 
 def _bound(said: Any, metric: str) -> float:
-    if metric == "throughput":
-        if isinstance(said, bool) or not isinstance(said, (int, float)):
-            raise ValueError(f"throughput is a number of iterations per second, not {said!r}")
-        return float(said)
-    return quantities.duration(said)
+    if metric in (*RUN_METRICS, *TASK_METRICS) and metric != "throughput":
+        return quantities.duration(said)
+    if isinstance(said, bool) or not isinstance(said, (int, float)):
+        kind = "a number of iterations per second" if metric == "throughput" else "a plain number"
+        raise ValueError(f"{metric} is {kind}, not {said!r}")
+    return float(said)
 
 
 def _show(value: float, metric: str | None) -> str:
+    if metric not in (*RUN_METRICS, *TASK_METRICS):
+        return f"{value:.4g}"
     return f"{value:.4g}/s" if metric == "throughput" else quantities.show_duration(value)
 
 
 def _compared(verdict: Verdict, value: float, bound: float, side: str, metric: str) -> Verdict:
     inside = bound - value if side == "below" else value - bound
-    margin = inside / bound if bound else None
+    margin = inside / abs(bound) if bound else None
     found = _show(value, metric)
     if margin is not None:
         found += f", {abs(margin) * 100:.3g}% {'inside' if inside > 0 else 'outside'} the bound"

@@ -40,7 +40,6 @@ def refuse_unsupported(spec: Spec) -> None:
     """
     asked = {
         "run.reset": spec.run.reset,
-        "metrics": bool(spec.metrics),
         "expect on what a task returns (`task` with `finite`)": any(
             entry.task is not None and entry.metric is None for entry in spec.expect
         ),

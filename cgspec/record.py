@@ -148,6 +148,7 @@ class Record(Part):
 
     ``status`` is ``running`` until the record is closed, then the word of ``run --json``, or ``crashed`` where cgspec
     itself failed. ``pid`` and ``machine.host`` tell whether a run that says ``running`` still does (``state``).
+    ``metrics`` are the spec's own, None where one has no value.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -172,6 +173,7 @@ class Record(Part):
     phases: list[PhaseRecord] = Field(default_factory=list)
     tasks: dict[str, TaskRecord] = Field(default_factory=dict)
     limits: LimitsRecord | None = None
+    metrics: dict[str, float | None] = Field(default_factory=dict)
     outputs: dict[str, Any] = Field(default_factory=dict)
     expect: list[VerdictRecord] = Field(default_factory=list)
     failure: FailureRecord | None = None

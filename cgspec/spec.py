@@ -33,6 +33,15 @@ TASK_METRICS = tuple(f"busy.{name}" for name in PERCENTILES)
 """Built-in metrics of a task: durations."""
 
 
+METRICS = (
+    "name to {$expr: ..}, a plain number, over latency.<p>, throughput, first_result, critical_path, busiest_actor, "
+    "busy.<task>.<p>, edge.<task>.<p> (from the end of the task to the start of its readers on other actors), bytes "
+    "(declared, that travel between actors in an iteration), bytes.<task>, out.<output> (a number, of the last "
+    "iteration; out[0] where outputs are a list), vars and the metrics above; <p> is p50, p95, p99, mean, min or max; "
+    "times are in seconds; a task stands for all its members, and a - in a name is written _"
+)
+
+
 class Model(BaseModel):
     """What all models share: unknown keys are errors, types are not converted."""
 
@@ -254,7 +263,7 @@ class Spec(Model):
     setup: list[SetupSpec] = Field(default_factory=list, description="plain calls outside the graph")
     run: RunSpec = Field(default_factory=RunSpec)  # type: ignore[arg-type]
     profile: Annotated[list[ProfileSpec], BeforeValidator(_profiles)] = Field(default_factory=list)
-    metrics: dict[str, Any] = Field(default_factory=dict, description="name to {$expr: ..} over metrics and outputs")
+    metrics: dict[str, Any] = Field(default_factory=dict, description=METRICS)
     expect: list[ExpectSpec] = Field(default_factory=list, description="see ExpectSpec")
     variants: dict[str, dict[str, Any]] = Field(default_factory=dict, description="name to dotted overrides")
     sweep: SweepSpec | None = Field(None, description="see SweepSpec")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -42,6 +42,7 @@ class Turn(BaseModel):
     p50_us: float | None = None
     p95_us: float | None = None
     throughput_per_s: float | None = None
+    metrics: dict[str, float | None] = {}
 
 
 class SweepRecord(BaseModel):
@@ -58,7 +59,10 @@ class SweepRecord(BaseModel):
 
 @dataclass(frozen=True)
 class Row:
-    """One point in the table: medians over its repeats, and how far the repeats' p50 lie apart."""
+    """One point in the table: medians over its repeats, and how far the repeats' p50 lie apart.
+
+    ``metrics`` are the spec's own.
+    """
 
     label: str
     runs: int
@@ -67,6 +71,7 @@ class Row:
     spread: float | None
     p95_us: float | None
     throughput_per_s: float | None
+    metrics: Mapping[str, float | None]
 
 
 @dataclass
@@ -156,10 +161,6 @@ def rows(sweep: Sweep) -> Iterator[Row]:
 
 
 def _row(point: Point, turns: list[Turn]) -> Row:
-    def middle(name: str) -> float | None:
-        values = [value for turn in turns if (value := getattr(turn, name)) is not None]
-        return median(values) if values else None
-
     p50s = [turn.p50_us for turn in turns if turn.p50_us is not None]
     spread = (max(p50s) - min(p50s)) / median(p50s) if len(p50s) > 1 and median(p50s) else None
     statuses = list(dict.fromkeys(turn.status for turn in turns))
@@ -167,11 +168,17 @@ def _row(point: Point, turns: list[Turn]) -> Row:
         point.label,
         len(turns),
         ", ".join(statuses),
-        middle("p50_us"),
+        _middle([turn.p50_us for turn in turns]),
         spread,
-        middle("p95_us"),
-        middle("throughput_per_s"),
+        _middle([turn.p95_us for turn in turns]),
+        _middle([turn.throughput_per_s for turn in turns]),
+        {name: _middle([turn.metrics.get(name) for turn in turns]) for turn in turns for name in turn.metrics},
     )
+
+
+def _middle(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None
 
 
 def _told(point: Point, repeat: int, result: Result, sweep: Path) -> Turn:
@@ -187,6 +194,7 @@ def _told(point: Point, repeat: int, result: Result, sweep: Path) -> Turn:
         p50_us=latency.p50 if latency is not None else None,
         p95_us=latency.p95 if latency is not None else None,
         throughput_per_s=measured.throughput_per_s if measured is not None else None,
+        metrics=result.record.metrics,
     )
 
 

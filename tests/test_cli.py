@@ -95,7 +95,7 @@ def test_a_run_as_json_is_one_object_in_the_stable_shape(project):
     told = json.loads(done.stdout)
     assert list(told) == [
         "run_dir", "status", "rehearsal", "engine", "fused", "phases", "startup", "first_result_s", "outputs", "expect",
-        "limits", "tasks", "failure", "findings",
+        "limits", "tasks", "metrics", "failure", "findings",
     ]  # fmt: skip
     assert [(phase["name"], phase["iterations"]) for phase in told["phases"]] == [("warmup", 2), ("measure", 7)]
     assert told["outputs"] == {"first": 1, "last": 7}

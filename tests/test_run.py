@@ -55,7 +55,7 @@ def test_outputs_come_in_the_form_of_the_spec(tmp_path: Path, outputs: Any, form
 def test_json_has_exactly_the_promised_shape(tmp_path: Path) -> None:
     data = to_json(run(job(fan(), tmp_path, run={"iterations": 2}, expect=[{"output": 0, "equals": 0}])).record)
     assert ",".join(data) == (
-        "run_dir,status,rehearsal,engine,fused,phases,startup,first_result_s,outputs,expect,limits,tasks,failure,findings"
+        "run_dir,status,rehearsal,engine,fused,phases,startup,first_result_s,outputs,expect,limits,tasks,metrics,failure,findings"
     )
     assert list(data["phases"][1]) == ["name", "iterations", "latency_us", "throughput_per_s", "profiled"]
     assert list(data["phases"][1]["latency_us"]) == ["p50", "p95", "p99", "mean", "min", "max"]
@@ -230,7 +230,6 @@ def test_setup_reaches_every_member_of_a_family_with_its_own_index(tmp_path: Pat
     "sections, message",
     [
         ({"run": {"reset": True}}, "run.reset is not supported yet"),
-        ({"metrics": {"gbps": {"$expr": "1"}}}, "metrics is not supported yet"),
         ({"expect": [{"task": "work", "finite": True}]}, "expect on what a task returns"),
         ({"setup": [{"call": "onyl.reset"}]}, "there is no actor onyl; did you mean only?"),
         ({"profile": [{"kind": "torch", "actors": ["onyl"]}]}, "there is no actor onyl; did you mean only?"),

@@ -83,6 +83,15 @@ def test_every_point_runs_in_its_own_folder_and_the_table_has_a_row_for_each(spe
     assert len({turn["run_dir"] for turn in told["turns"]}) == 6
 
 
+def test_the_specs_own_metrics_are_columns_of_the_table(spec):
+    spec.write_text(spec.read_text() + "metrics: {last: {$expr: 'out.t * k'}}\n")
+    done = cgspec("run", spec.name, cwd=spec.parent)
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = done.stdout.splitlines()
+    assert next(line.split()[-1] for line in lines if line.startswith("point")) == "last"
+    assert [line.split()[-1] for line in lines if line.startswith("vars.k")] == ["5", "5", "12"]
+
+
 def test_a_point_that_fails_does_not_keep_the_others_from_running(spec):
     spec.write_text(spec.read_text().replace("a.inc", "a.fail").replace("i + 1 + k", "i + k"))
     done = cgspec("run", spec.name, "--json", cwd=spec.parent)

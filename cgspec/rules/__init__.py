@@ -11,6 +11,7 @@ from cgspec.rules import (
     collectives,
     expectations,
     flow,
+    metrics,
     profilers,
     running,
     sweeps,
@@ -31,6 +32,7 @@ RULES: tuple[Rule, ...] = (
     *sweeps.RULES,
     *profilers.RULES,
     *expectations.RULES,
+    *metrics.RULES,
 )
 
 __all__ = ["RULES", "WHY_UNTRUSTED", "Context", "Rule"]

@@ -69,6 +69,7 @@ def lines(record: Record) -> Iterator[Line]:
     yield from _phases(record)
     yield from _tasks(record)
     yield from _limits(record)
+    yield from _metrics(record)
     yield from _expect(record)
     yield from _failure(record)
     yield from _notes(record)
@@ -153,6 +154,14 @@ def _limits(record: Record) -> Iterator[Line]:
     yield Line(f"busiest actor: {found.busiest_actor}, {_us(found.busiest_actor_us)} an iteration{most}{rate}")
     if found.advice:
         yield Line(found.advice)
+
+
+def _metrics(record: Record) -> Iterator[Line]:
+    if not record.metrics:
+        return
+    yield Line()
+    shown = [(name, "no value" if value is None else f"{value:.4g}") for name, value in record.metrics.items()]
+    yield from _table([("metric", "value"), *shown])
 
 
 def _several(record: Record, name: str) -> bool:
@@ -311,6 +320,7 @@ def to_json(record: Record) -> dict[str, Any]:
             "busiest_actor_us": found.busiest_actor_us if found else None,
         },
         "tasks": {name: {"busy_us": _times_json(task.busy_us)} for name, task in record.tasks.items()},
+        "metrics": record.metrics,
         "failure": {name: getattr(failure, name) for name in FAILURE} if failure is not None else None,
         "findings": record.findings,
     }

@@ -1,4 +1,4 @@
-"""A sweep as a table: one row for each point, medians over its repeats."""
+"""A sweep as a table: one row for each point, medians over its repeats, the spec's own metrics as columns."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ HEAD = ("point", "runs", "status", "p50", "spread", "p95", "throughput")
 
 def text(sweep: Sweep) -> str:
     """The table, and where everything is."""
-    cells = [HEAD, *(_cells(row) for row in rows(sweep))]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(HEAD))]
+    table = list(rows(sweep))
+    names = list(dict.fromkeys(name for row in table for name in row.metrics))
+    cells = [(*HEAD, *names), *(_cells(row, names) for row in table)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(HEAD) + len(names))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
     done, planned = len(sweep.record.turns), sweep.record.planned
     left = "" if done == planned else f" ({planned - done} left: --resume {sweep.path})"
     return "\n".join([f"{sweep.name}: {done} of {planned} runs{left}", f"sweep folder: {sweep.path}", "", *lines])
 
 
-def _cells(row: Row) -> Sequence[str]:
+def _cells(row: Row, names: Sequence[str]) -> Sequence[str]:
     return (
         row.label,
         str(row.runs),
@@ -30,6 +32,7 @@ def _cells(row: Row) -> Sequence[str]:
         "" if row.spread is None else f"{row.spread:.1%}",
         _us(row.p95_us),
         "" if row.throughput_per_s is None else f"{row.throughput_per_s:.4g}/s",
+        *("" if (value := row.metrics.get(name)) is None else f"{value:.4g}" for name in names),
     )
 
 
