@@ -1,11 +1,12 @@
-"""Aligns the clock of a torch trace with the flight recorder's, by the tasks that both saw."""
+"""Aligns clocks by what must be true of them: a torch trace's with the recorder's, another node's with the driver's."""
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from cgspec.timeline import Rows
+from cgspec.timeline import Rows, Segment
 
 Spans = Sequence[tuple[int, int]]
 """(start, end) in ns, in order of time."""
@@ -48,3 +49,44 @@ def _pairs(spans: Spans, rows: Rows, missing: int) -> Iterator[tuple[tuple[int, 
     last = max(1, len(rows) - missing)
     for back in range(1, min(len(spans), last) + 1):
         yield spans[-back], (rows.start[last - back], rows.end[last - back])
+
+
+def foreign(segment: Segment, nodes: Mapping[str, str | None]) -> dict[str, Alignment]:
+    """The nodes whose clock is not the driver's, with what has to be added to it.
+
+    CLOCK_MONOTONIC begins at a machine's start. No task starts before its iteration was submitted and none ends after
+    its results were at hand, so with o = offset every task and iteration says: submitted - start <= o <= at hand - end.
+    A node is foreign where 0 is outside of what its tasks say; then the offset is the middle of it. Its error is about
+    half of an iteration's latency, less the time that the node's tasks take up.
+
+    Args:
+        nodes: the node of each task.
+    """
+    driver = segment.driver.by_iteration()
+    found = {}
+    for node in dict.fromkeys(nodes.values()):
+        bounds = [
+            (driver[i][0] - start, driver[i][1] - end)
+            for task, rows in segment.tasks.items()
+            if nodes.get(task) == node
+            for i, start, end in zip(rows.iteration, rows.start, rows.end, strict=True)
+            if i in driver and driver[i][1]
+        ]
+        low, high = max((low for low, _ in bounds), default=0), min((high for _, high in bounds), default=0)
+        if node is not None and not low <= 0 <= high:
+            found[node] = Alignment((low + high) // 2, abs(high - low) // 2)
+    return found
+
+
+def on_the_drivers_clock(segment: Segment, nodes: Mapping[str, str | None]) -> tuple[Segment, dict[str, Alignment]]:
+    """The segment with all times by the driver's clock, and the nodes whose times were moved."""
+    moved = foreign(segment, nodes)
+    offsets = {task: moved[node].offset for task, node in nodes.items() if node is not None and node in moved}
+    tasks = {task: _moved(rows, offsets.get(task, 0)) for task, rows in segment.tasks.items()}
+    return Segment(segment.label, tasks, segment.driver), moved
+
+
+def _moved(rows: Rows, by: int) -> Rows:
+    if not by:
+        return rows
+    return Rows(rows.iteration, array("q", [at + by for at in rows.start]), array("q", [at + by for at in rows.end]))

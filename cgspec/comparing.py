@@ -27,7 +27,7 @@ from cgspec.analysis import CONFIDENCE, percentile, percentile_interval, under_w
 from cgspec.differing import Difference, differences, refuse_others
 from cgspec.errors import UsageError
 from cgspec.metrics import TASK_METRICS
-from cgspec.record import Record, Times, load
+from cgspec.record import Record, TaskRecord, Times, load
 from cgspec.timeline import Rows, Segment, folder_of, read_phase
 
 PARTS = 20
@@ -164,7 +164,7 @@ SINGLE: Mapping[str, Callable[[Record], float | None]] = {
 def _task_changes(one: _Measured, two: _Measured) -> list[Change]:
     found = []
     for task, record in one.record.tasks.items():
-        other = two.record.tasks[task]
+        other = two.record.tasks.get(task, TaskRecord())
         for metric, share in BUSY.items():
             assert metric in TASK_METRICS
             recorded = tuple(_recorded(each.busy_us, metric.removeprefix("busy.")) for each in (record, other))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from finished import CHAIN, TORCH, by_hand, copy, edit, finish
 
-from cgspec.alignment import align
+from cgspec.alignment import align, foreign
 from cgspec.errors import UsageError
 from cgspec.record import load
 from cgspec.streaming import Broken, TraceReader
@@ -145,6 +145,33 @@ def test_the_offset_of_two_clocks_is_bracketed_by_the_tasks_that_both_saw() -> N
 
 def test_no_common_task_means_no_alignment() -> None:
     assert align({"a": [(1, 2)]}, {"b": Rows()}) is None
+
+
+def test_times_of_another_node_are_moved_to_the_drivers_clock(tmp_path: Path) -> None:
+    busy = {"near": lambda draw: draw.uniform(80, 120), "far": lambda draw: draw.uniform(80, 120)}
+    run_dir = by_hand(tmp_path / "run", busy, iterations=50)
+    here = read_phase(run_dir, "measure")
+    shift, lines = 86_400 * 10**9, (run_dir / "timeline.csv").read_text().splitlines()
+    for number, line in enumerate(lines):
+        phase, i, task, start, end = line.split(",")
+        if task == "far":
+            lines[number] = f"{phase},{i},{task},{int(start) + shift},{int(end) + shift}"
+    (run_dir / "timeline.csv").write_text("\n".join(lines) + "\n")
+    record = json.loads((run_dir / "run.json").read_text())
+    record["actors"][0]["node"], record["actors"][1]["node"] = "10.0.0.1", "10.0.0.2"
+    (run_dir / "run.json").write_text(json.dumps(record))
+    merged = trace.merge(run_dir)
+    assert merged.notes == ["the clock of 10.0.0.2 was aligned with the driver's in measure, to ±65 µs"]
+    far = [event for event in slices(events_of(run_dir), "task") if event["name"] == "far"]
+    assert here is not None and len(far) == 50
+    for event, start in zip(far, here.tasks["far"].start, strict=True):
+        assert event["ts"] == pytest.approx((start - here.driver.start[0]) / 1e3, abs=66)
+
+
+def test_times_of_nodes_with_one_clock_stay(chain: Path) -> None:
+    segment = read_phase(chain, "profile-timeline")
+    assert segment is not None
+    assert foreign(segment, {"a": "here", "b": "there"}) == {}
 
 
 def test_a_broken_torch_trace_is_told_and_the_rest_is_merged(layers: Path, tmp_path: Path) -> None:

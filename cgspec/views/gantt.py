@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cgspec.alignment import on_the_drivers_clock
 from cgspec.analysis import percentile
 from cgspec.quantities import show_duration
 from cgspec.record import Record
@@ -49,6 +50,7 @@ class Gantt:
 
 def draw(record: Record, segment: Segment) -> Gantt | None:
     """Iterations around the one whose latency is nearest to the median; None where the recorder holds none."""
+    segment, moved = on_the_drivers_clock(segment, {task: a.node for a in record.actors for task in a.tasks})
     chosen = _choose(record, segment)
     if not chosen:
         return None
@@ -57,8 +59,9 @@ def draw(record: Record, segment: Segment) -> Gantt | None:
     first, last = chosen[0], chosen[-1]
     which = f"iteration {first}" if first == last else f"iterations {first} to {last}"
     about = f"{which} of the {segment.label} phase, around the median latency"
-    remark = f"{left_out} more actors are not shown; they were busy for less" if left_out else ""
-    return Gantt(about, tuple(rows), tuple(window.ticks()), remark)
+    remarks = [f"{left_out} more actors are not shown; they were busy for less"] * bool(left_out)
+    remarks += [f"the clock of {node} is right to ±{show_duration(each.error / 1e9)}" for node, each in moved.items()]
+    return Gantt(about, tuple(rows), tuple(window.ticks()), "; ".join(remarks))
 
 
 def _choose(record: Record, segment: Segment) -> list[int]:

@@ -3,7 +3,8 @@
 A process stands for each actor: its tasks as the flight recorder saw them, with the iteration and the spec's line, and
 beneath them the torch profiler's own events. Another stands for the driver and its iterations. Arrows follow the
 graph's edges. Times are µs since the first moment that is shown, by the recorder's clock; the clock of each torch trace
-is moved to it (``alignment.align``), how far and how exactly is among the arguments of the actor's ``process_labels``.
+is moved to it (``alignment.align``), and how exactly is among the arguments of the actor's ``process_labels``. So are
+the times of nodes that began at another moment than the driver's (``alignment.foreign``), which a note says.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from cgspec.alignment import on_the_drivers_clock
 from cgspec.errors import UsageError
+from cgspec.quantities import show_duration
 from cgspec.record import PhaseRecord, Record, load
 from cgspec.timeline import Segment, folder_of, label_of, read_segments
 from cgspec.views.trace_events import Recorded, metadata
@@ -93,6 +96,7 @@ def _chosen(run_dir: Path, phases: Iterable[str] | None) -> list[tuple[Segment, 
 
 
 def _write(file: IO[str], record: Record, run_dir: Path, segments: list[tuple[Segment, int]], merged: Merged) -> None:
+    segments = [(_on_one_clock(record, segment, merged), place) for segment, place in segments]
     origin = min((rows.start[0] for segment, _ in segments for rows in _all_rows(segment) if len(rows)), default=0)
     recorded = Recorded(record, _edges(run_dir), origin)
     torch = [trace for segment, place in segments for trace in _traces(record, run_dir, segment, place, origin)]
@@ -106,6 +110,15 @@ def _write(file: IO[str], record: Record, run_dir: Path, segments: list[tuple[Se
         merged.notes += trace.notes
     writer.end()
     merged.events = writer.count
+
+
+def _on_one_clock(record: Record, segment: Segment, merged: Merged) -> Segment:
+    nodes = {task: actor.node for actor in record.actors for task in actor.tasks}
+    told, moved = on_the_drivers_clock(segment, nodes)
+    for node, each in moved.items():
+        error = show_duration(each.error / 1e9)
+        merged.notes.append(f"the clock of {node} was aligned with the driver's in {segment.label}, to ±{error}")
+    return told
 
 
 def _all_rows(segment: Segment) -> Iterator[Any]:

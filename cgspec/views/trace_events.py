@@ -60,7 +60,7 @@ class Recorded:
         lanes = _lanes(segment.driver)
         for lane in sorted(set(lanes) - self._named):
             self._named.add(lane)
-            name = "iterations" if lane == LANE else f"iterations, {lane - LANE + 1}. in flight"
+            name = "iterations" if lane == LANE else f"iterations (lane {lane - LANE + 1})"
             yield _meta("thread_name", DRIVER, lane, {"name": name})
         yield from self._iterations(segment, lanes)
         for task, rows in segment.tasks.items():

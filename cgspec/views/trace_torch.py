@@ -37,6 +37,7 @@ class Torch:
         self._exact = True
         self._pids: dict[object, int] = {}
         self._tids: dict[object, int] = {}
+        self._told: set[object] = set()
 
     def look(self, tasks: Mapping[str, Rows]) -> None:
         """Reads the ranges that are named after tasks, and finds the offset of the clock."""
@@ -115,7 +116,8 @@ class Torch:
         if name != "thread_name":
             return None
         where = {"pid": self._process(pid), "tid": self._thread(pid, event.get("tid"))}
-        return {"ph": "M", "name": name, **where, "args": args}
+        again, self._told = (pid, event.get("tid")) in self._told, self._told | {(pid, event.get("tid"))}
+        return None if again else {"ph": "M", "name": name, **where, "args": args}
 
 
 def _ns(event: Event, reader: TraceReader) -> int:
