@@ -225,8 +225,10 @@ def _inputs(result: Catalogue, validated: Validated) -> Iterator[InputFamily]:
             if "axes" not in raw and nearest("axes", map(str, raw)) is None:
                 result.report("missing-key", f"$each of {name} needs axes", path, fix=fix)
             elif "axes" in raw and axes is not LOST:
-                message = f"axes of {name} is a map of names to whole numbers, at least 1"
-                result.report("wrong-type", message, (*path, "axes"), fix=fix)
+                message, where = f"axes of {name} is a map of names to whole numbers, at least 1", (*path, "axes")
+                wrong = [axis for axis in axes if not _are_axes({axis: axes[axis]})] if isinstance(axes, dict) else []
+                where = (*where, wrong[0]) if wrong else where
+                result.report("wrong-type", message, where, fix=fix)
             continue
         yield InputFamily(name, axes, raw["$each"], (*path, "$each"))
 

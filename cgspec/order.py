@@ -159,7 +159,7 @@ def explain_cycle(cycle: Cycle, vertices: Sequence[Vertex], actors: Sequence[str
     others = dict.fromkeys(vertices[number].path for number, _ in cycle.steps if vertices[number].path != first.path)
     related = tuple(Related(f"{path[1]} is here", path, "key") for path in others)
     if not order_steps:
-        return _data_cycle(first, chain, related)
+        return _data_cycle(first, chain, related, alone=len(cycle.steps) == 1)
     at = order_steps[0]
     earlier = vertices[cycle.steps[at][0]]
     later = vertices[cycle.steps[(at + 1) % len(cycle.steps)][0]]
@@ -179,14 +179,15 @@ def _order_fix(earlier: Vertex, later: Vertex) -> str:
     return f"let {later.name} come first: write {later.path[1]} above {earlier.path[1]}, or give both a slot"
 
 
-def _data_cycle(first: Vertex, chain: str, related: tuple[Related, ...]) -> Finding:
+def _data_cycle(first: Vertex, chain: str, related: tuple[Related, ...], *, alone: bool) -> Finding:
     why = "each of them waits for the one before, so none can begin"
     fix = "a result of an earlier iteration is an input: {$feedback: OUTPUT, first: ..}"
-    if not related:
+    message = f"tasks read each other in a circle: {chain}"
+    if alone:
         message, why = f"{first.name} reads itself: {chain}", "it would wait for its own result"
-        fix += "; that of a neighbour is {$prev: ..} or {$at: ..}"
-    else:
-        message = f"tasks read each other in a circle: {chain}"
+    elif not related:
+        message = f"the members of {first.path[1]} read each other in a circle: {chain}"
+        fix = "let one of them begin, e.g. with {$prev: .., first: inputs.x}; " + fix
     return Finding("cycle", message, first.path, on="key", why=why, fix=fix, related=related)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Set
 from typing import Any
@@ -79,7 +80,7 @@ def findings_of(problems: list[Any], data: Any, lost: Set[Path]) -> list[Finding
     """
     found: dict[tuple[Path, str], Finding] = {}
     unknown = [real_path(problem["loc"], data) for problem in problems if problem["type"] == "extra_forbidden"]
-    excused = {(*path[:-1], nearest(str(path[-1]), _keys(path[:-1]))) for path in unknown} | lost
+    excused = {(*path[:-1], nearest(str(path[-1]), keys_of(path[:-1]))) for path in unknown} | lost
     for problem in problems:
         missing = problem["type"] == "missing"
         if missing and (*real_path(problem["loc"], data), problem["loc"][-1]) in excused:
@@ -153,14 +154,20 @@ def _unknown_choice(name: str, value: Any, choices: list[str], path: Path) -> Fi
     return Finding("wrong-type", f"{name} cannot be {_show(value)}; {offer}", path)
 
 
-def _keys(path: Path) -> list[str]:
-    return [field.alias or name for name, field in _model(path)[0].model_fields.items()]
+def keys_of(path: Path) -> tuple[str, ...]:
+    """The keys that the map at a path may have."""
+    return _keys(_model(path)[0])
+
+
+@functools.cache
+def _keys(model: type[BaseModel]) -> tuple[str, ...]:
+    return tuple(field.alias or name for name, field in model.model_fields.items())
 
 
 def _unknown_key(path: Path) -> Finding:
     noun = _model(path[:-1])[1]
-    offer = suggest(str(path[-1]), _keys(path[:-1]), noun="its keys are", most=20)
-    far = nearest(str(path[-1]), _keys(path[:-1])) is None
+    offer = suggest(str(path[-1]), keys_of(path[:-1]), noun="its keys are", most=20)
+    far = nearest(str(path[-1]), keys_of(path[:-1])) is None
     fix = "a key that starts with x- is ignored" if far and not path[:-1] else ""
     return Finding("unknown-key", f"{path[-1]} is no key of {noun}; {offer}", path, on="key", fix=fix)
 

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from cgspec.diagnostics import Finding, Path, Related, nearest
 from cgspec.merging import is_marked
 from cgspec.parsing import LOST, NAME, RESERVED, ValueReader
-from cgspec.problems import findings_of, real_path
+from cgspec.problems import findings_of, keys_of, real_path
 from cgspec.spec import Spec
 from cgspec.values import FunctionRef, Value
 
@@ -57,6 +57,7 @@ class Validated:
         incomplete: entries that lost a key; nothing is said about what they lack.
         lost: raw data of faulty and incomplete tasks, which may read what nobody else reads.
         unknown_reads: whether one of these does not even say what it reads.
+        partial: whether anything may be said in a file that could not be read.
     """
 
     spec: Spec | None
@@ -66,6 +67,7 @@ class Validated:
     incomplete: set[tuple[str, Any]] = field(default_factory=set)
     lost: list[Any] = field(default_factory=list)
     unknown_reads: bool = False
+    partial: bool = False
     _lost_paths: set[Path] = field(default_factory=set)
 
     def is_lost(self, section: str) -> bool:
@@ -89,8 +91,9 @@ def validate(
     _note_misspelt(kept, result)
     if partial:
         result.faulty.update((section, _EVERY) for section in _SECTIONS)
-        result._lost_paths.update((section,) for section in _SECTIONS)
+        result.partial = True
         reader.later = None
+        kept = {key: _without_deletions(value) if key in _SECTIONS else value for key, value in kept.items()}
     _read_vars(kept.get("vars"), reader)
     filled = _fill(kept, result)
     _check_names(filled, result)
@@ -129,6 +132,11 @@ def _unnamed(path: tuple[Any, ...]) -> Finding:
     fix = f'write "{shown}" if that is its name' if path[-1] is not None else ""
     fix = f"{fix}; what is given by position is a list" if fix and path[-2] in ("in", "args") else fix
     return Finding("wrong-type", f"a name is text, and {shown} is not", path, on="key", fix=fix)
+
+
+def _without_deletions(section: Any) -> Any:
+    """A section without the entries that delete what an included file says."""
+    return {k: v for k, v in section.items() if v is not None} if isinstance(section, dict) else section
 
 
 def _note_misspelt(data: Mapping[str, Any], result: Validated) -> None:
@@ -187,8 +195,9 @@ def _name_problem(noun: str, name: Any, *, wide: bool) -> Finding:
 def _fill(data: Mapping[str, Any], result: Validated) -> dict[str, Any]:
     """The data with vars filled in wherever a constant is needed."""
     filled: dict[str, Any] = {}
+    known = keys_of(())
     for key, value in data.items():
-        if key in _RAW_SECTIONS:
+        if key in _RAW_SECTIONS or key not in known:
             filled[key] = value
         elif key in ("actors", "tasks") and isinstance(value, dict):
             filled[key] = {name: _fill_entry(key, item, (key, name), result) for name, item in value.items()}
@@ -202,10 +211,11 @@ def _fill(data: Mapping[str, Any], result: Validated) -> dict[str, Any]:
 
 
 def _fill_entry(section: str, entry: Any, path: Path, result: Validated) -> Any:
-    raw = _RAW_KEYS[section]
     if not isinstance(entry, dict) or is_marked(entry):
         return _constants(entry, path, result)
-    return _filled_map(entry, path, result, raw)
+    known = keys_of((section, "*"))  # of a section that is one entry, these are its own
+    unknown = [key for key in entry if key not in known]
+    return _filled_map(entry, path, result, _RAW_KEYS[section].union(unknown))
 
 
 def _constants(data: Any, path: Path, result: Validated) -> Any:
@@ -291,7 +301,8 @@ def _validate(data: dict[str, Any], result: Validated) -> Spec | None:
         except ValidationError as error:
             problems = error.errors(include_url=False)[:MAX_PROBLEMS]
         if number == 0:
-            result.findings.extend(findings_of(problems, data, result._lost_paths))
+            said = [problem for problem in problems if not (result.partial and problem["type"] == "missing")]
+            result.findings.extend(findings_of(said, data, result._lost_paths))
         doomed: list[Path] = []
         for problem in problems:
             path = real_path(problem["loc"], data)
@@ -310,7 +321,11 @@ def _doomed(path: Path, kind: str, result: Validated) -> Path:
         return _doomed(path[:-1], kind, result)
     if len(path) == 1 and path[0] in _SECTIONS:
         result.faulty.add((str(path[0]), _EVERY))
-    whole = _note_loss(path, result, harmless=kind == "extra_forbidden")
+    meant = path
+    if kind == "extra_forbidden":
+        near = nearest(str(path[-1]), keys_of(path[:-1]))
+        meant = (*path[:-1], near or "with")  # a key that is nothing like one of the language is no loss
+    whole = _note_loss(meant, result)
     return path[:2] if whole else path
 
 
@@ -318,13 +333,13 @@ def _says_what_it_reads(task: Any) -> bool:
     return isinstance(task, dict) and isinstance(task.get("in", []), (dict, list))
 
 
-def _note_loss(path: Path, result: Validated, *, harmless: bool = False) -> bool:
+def _note_loss(path: Path, result: Validated) -> bool:
     """Notes that an entry lost what is at a path; whether the entry cannot do without it."""
     if len(path) > 1 and path[0] in ("expect", "sweep"):
         result.incomplete.add((str(path[0]), path[1]))
     if len(path) < 2 or path[0] not in ("actors", "tasks", "inputs"):
         return False
-    whole = len(path) == 2 or not (harmless or path[2] in _HARMLESS)
+    whole = len(path) == 2 or path[2] not in _HARMLESS
     (result.faulty if whole else result.incomplete).add((str(path[0]), path[1]))
     return whole
 

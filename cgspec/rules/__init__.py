@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from cgspec.rules import (
     actors,
+    arguments,
     classes,
     collectives,
     expectations,
@@ -23,6 +24,7 @@ from cgspec.rules.context import Context, Rule
 
 RULES: tuple[Rule, ...] = (
     *classes.RULES,
+    *arguments.RULES,
     *actors.RULES,
     *flow.RULES,
     *transports.RULES,

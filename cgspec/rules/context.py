@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
 
 from cgspec.classes import ClassRef
 from cgspec.diagnostics import Finding, Path
@@ -15,6 +15,8 @@ from cgspec.signatures.reader import SourceReader
 from cgspec.spec import Spec
 from cgspec.trust import Trust
 from cgspec.wiring import Wiring
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class Context:
     folder: str = "."
     graph: Graph | None = None
     rehearse: bool = False
+    _once: dict[object, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def raw(self, path: Path) -> Any:
         """The raw data at a path, or None."""
@@ -52,6 +55,13 @@ class Context:
                 known = isinstance(data, list) and isinstance(part, int) and part in range(len(data))
                 data = data[part] if known else None
         return data
+
+    def once(self, key: object, make: Callable[[], T]) -> T:
+        """What ``make`` gives, made once for each key: rules share what takes time."""
+        if key not in self._once:
+            self._once[key] = make()
+        found: T = self._once[key]
+        return found
 
     @property
     def sound(self) -> Graph:
