@@ -13,8 +13,9 @@ from cgspec.engines import ENGINES, Options, Phase
 from cgspec.errors import RunError, TaskRaised
 from cgspec.graph import Graph, Transport
 from cgspec.invocation import Failed
+from cgspec.layout import lay_out
 from cgspec.spec import ClusterSpec, EngineSpec
-from cgspec.steps import Call, Forward, FromInput, FromPort, Whole, lay_out
+from cgspec.steps import Call, Forward, FromInput, FromPort, Whole
 from cgspec.worker import Job, Worker
 
 ROOT = pathlib.Path(__file__).parent / "actors"

@@ -25,10 +25,11 @@ from cgspec.engines.waiting import Watchdog, stalled
 from cgspec.errors import RunError
 from cgspec.graph import Graph, InputRef
 from cgspec.invocation import FLUSH, Failed
+from cgspec.layout import lay_out
 from cgspec.payloads import Sendable, detach
 from cgspec.profilers import nsight
 from cgspec.quantities import show_duration
-from cgspec.steps import lay_out, pick, sources_of
+from cgspec.steps import pick, sources_of
 
 BUFFER = 1_000_000
 """Bytes of a channel where no payload is declared, as in Ray."""

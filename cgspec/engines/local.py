@@ -15,8 +15,9 @@ from cgspec.engines.failures import actor_error, call_error, environment, first_
 from cgspec.engines.phases import finish, watch_job
 from cgspec.graph import Graph, InputRef
 from cgspec.invocation import Failed
+from cgspec.layout import lay_out
 from cgspec.profilers import Ranges, Watch, make_watch
-from cgspec.steps import Bind, FromInput, FromPort, lay_out, pick
+from cgspec.steps import Bind, FromInput, FromPort, pick
 from cgspec.worker import Job, Worker
 
 

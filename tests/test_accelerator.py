@@ -1,0 +1,96 @@
+"""Accelerator channels and Ray's collectives on logical GPUs: the real channel code, Ray's mock of NCCL below it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import ray
+from engines_running import one, options, run, started
+from graphs import Drawing
+
+from cgspec.errors import TaskRaised
+from cgspec.graph import Transport
+
+MOCKED = "mocked.py:Mocked"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _cluster() -> Iterator[None]:
+    ray.init(
+        address="local", num_cpus=4, num_gpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR"
+    )
+    yield
+    ray.shutdown()
+
+
+@pytest.fixture(autouse=True)
+def _barrier() -> Iterator[None]:
+    """Where the mock's senders and receivers meet; a graph's end takes it down."""
+    from ray.experimental.channel.conftest import Barrier
+
+    barrier = Barrier.options(name="barrier-0-1").remote()
+    ray.get(barrier.__ray_ready__.remote())
+    yield
+    ray.kill(barrier)
+
+
+def pair() -> Drawing:
+    return Drawing().actor("a", MOCKED, num_gpus=1).actor("b", MOCKED, num_gpus=1).input("x")
+
+
+def test_a_tensor_travels_by_accelerator_and_its_own_actor_reads_it_too() -> None:
+    """One call with three readers: Ray's schedule breaks where the writer's own actor reads what it sends."""
+    drawing = pair()
+    drawing.task("p", "a.make", {"x": "inputs.x"}, transport=Transport("accelerator"))
+    drawing.task("q", "b.total", {"t": "p"}).task("own", "a.total", {"t": "p"})
+    assert run(drawing.graph("q", "own"), [[1], [2], [3]], options()) == [[4.0, 4.0], [8.0, 8.0], [12.0, 12.0]]
+
+
+def test_a_tensor_travels_alone_and_in_one_shape() -> None:
+    drawing = pair()
+    drawing.task("p", "a.make", {"x": "inputs.x"}, transport=Transport("accelerator", "default", True, True))
+    drawing.task("q", "b.total", {"t": "p"})
+    assert run(drawing.graph("q"), [[1], [2], [3]], options()) == [[4.0], [8.0], [12.0]]
+
+
+def test_each_return_travels_by_itself_and_the_driver_reads_one_too() -> None:
+    """The driver's part goes through host memory; what the mock calls a GPU tensor cannot, so it reads a number."""
+    drawing = pair()
+    drawing.task("p", "a.two", {"x": "inputs.x"}, returns=("low", "high"), transport=Transport("accelerator"))
+    drawing.task("q", "b.total", {"t": "p.low"}).task("r", "b.total", {"t": "p.high"})
+    drawing.task("own", "a.total", {"t": "p.low"})
+    assert run(drawing.graph("q", "r", "own", "p.high"), [[1], [2]], options()) == [[4.0, 2, 4.0, 2], [8.0, 3, 8.0, 3]]
+
+
+def test_a_failure_travels_by_accelerator_and_the_graph_goes_on() -> None:
+    drawing = pair()
+    drawing.task("p", "a.make", {"x": "inputs.x"}, transport=Transport("accelerator"))
+    drawing.task("q", "b.total", {"t": "p"})
+    with started(drawing.graph("q"), options()) as engine:
+        assert one(engine, 1) == [4.0]
+        with pytest.raises(TaskRaised, match=r"task p .* raised in iteration 1: ValueError: negative: -1"):
+            one(engine, -1)
+        assert one(engine, 2) == [8.0]
+
+
+def test_a_failure_where_only_tensors_travel_ends_the_graph_by_name() -> None:
+    drawing = pair()
+    drawing.task("p", "a.make", {"x": "inputs.x"}, transport=Transport("accelerator", "default", True, True))
+    drawing.task("q", "b.total", {"t": "p"})
+    with started(drawing.graph("q"), options()) as engine:
+        assert one(engine, 1) == [4.0]
+        with pytest.raises(TaskRaised, match=r"task p .* raised in iteration 1: ValueError: negative: -1"):
+            one(engine, -1)
+
+
+def test_collectives_bind_with_rays_own_communicator_where_there_are_gpus() -> None:
+    drawing = pair()
+    drawing.task("p.0", "a.make", {"x": "inputs.x"}).task("p.1", "b.make", {"x": "inputs.x"})
+    drawing.collective("s", "allreduce", ["p.0", "p.1"], op="sum").collective(
+        "m", "allreduce", ["p.0", "p.1"], op="max"
+    )
+    drawing.task("l", "a.total", {"t": "s.0"}).task("k", "b.total", {"t": "m.1"})
+    # the mock's own arithmetic: twice each of four elements, and 100 times the number that ReduceOp gives to max
+    found = run(drawing.graph("l", "k", unread=("s.1", "m.0")), [[1], [2]], options())
+    assert found == [[8.0, 808.0], [16.0, 816.0]]
