@@ -6,7 +6,8 @@ A test per function fails when Ray moves the name. Nothing here imports ray at m
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Iterable
 from typing import Any
 
 READ_ERROR = "RaySystemError"
@@ -61,6 +62,24 @@ def loop_refs(compiled: Any) -> dict[Any, Any]:
     """Actor handle to the reference of its endless loop, which is ready only when the loop has ended."""
     found: dict[Any, Any] = _need(compiled, "worker_task_refs")
     return found
+
+
+def live_loop(frames: Iterable[types.FrameType]) -> list[Any]:
+    """What the graph's loop of this process executes, found in the frame that executes it; empty if there is no loop.
+
+    The driver's copies know the channels as they were compiled. One that was outgrown since can only be closed here:
+    otherwise its reader's loop never ends.
+    """
+    from ray.dag import compiled_dag_node
+
+    code = _need(compiled_dag_node, "do_exec_tasks").__code__
+    for frame in frames:
+        at: types.FrameType | None = frame
+        while at is not None:
+            if at.f_code is code:
+                return list(at.f_locals["tasks"])
+            at = at.f_back
+    return []
 
 
 def count_gpus() -> int:

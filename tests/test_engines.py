@@ -17,7 +17,7 @@ from graphs import Drawing
 from cgspec import raynames
 from cgspec.engines import Phase
 from cgspec.errors import TaskRaised
-from cgspec.graph import Transport
+from cgspec.graph import Graph, Transport
 
 COUNTER = "plain.py:Counter"
 TROUBLE = "plain.py:Trouble"
@@ -222,6 +222,32 @@ def test_compile_options_reach_ray_and_the_drivers_context_is_put_back() -> None
         assert (compiled._max_inflight_executions, compiled._max_buffered_results) == (3, 7)
         assert DAGContext.get_current().buffer_size_bytes == 123_456
     assert (DAGContext.get_current().buffer_size_bytes, DAGContext.get_current().get_timeout) == before
+
+
+def test_live_actors_take_over_another_graph(kind: str, tmp_path: pathlib.Path) -> None:
+    def graph(method: str, start: int = 5) -> Graph:
+        drawing = Drawing().actor("a", COUNTER, start).actor("b", COUNTER).input("x")
+        return drawing.task("t", f"a.{method}", {"x": "inputs.x"}).task("u", "b.echo", {"x": "t"}).graph("u")
+
+    with started(graph("inc"), options(kind, engine={"buffer": 10_000}, log_dir=tmp_path / "1")) as engine:
+        assert one(engine, 1) == [7]
+        (big,) = one(engine, np.zeros(100_000))  # outgrows its channels
+        assert big[0] == 7.0
+        engine.end()
+        assert not engine.renew(graph("say", start=6), options(kind))
+        assert engine.renew(graph("say"), options(kind, log_dir=tmp_path / "2"))
+        engine.compile()
+        engine.begin(Phase("measure", 5))
+        assert one(engine, 1) == [1] and engine.call(0, "seen", {}) == 7 and len(engine.end().times[0].start) == 1
+        assert engine.renew(graph("inc"), options(kind), fresh=True)
+        engine.compile()
+        engine.begin(Phase("measure", 5))
+        assert one(engine, 1) == [7]
+        with pytest.raises(TaskRaised, match="TypeError"):
+            one(engine, "text")
+        assert one(engine, 1) == [9]
+    if kind == "compiled":
+        assert "said 1" in (tmp_path / "2" / "a.log").read_text()
 
 
 def test_a_declared_payload_is_the_buffer() -> None:

@@ -47,6 +47,28 @@ def test_the_loop_asks_a_flag_that_can_be_set() -> None:
         context._torch_available = before
 
 
+def test_the_loops_frame_holds_what_it_executes() -> None:
+    from ray.dag import compiled_dag_node
+
+    found: list[object] = []
+
+    class Once:
+        def prepare(self, overlap_gpu_communication: bool) -> None:
+            pass
+
+        def exec_operation(self, *_: object) -> bool:
+            found.extend(raynames.live_loop([inspect.currentframe()]))  # type: ignore[list-item]
+            return True
+
+    class Operation:
+        exec_task_idx, type = 0, None
+
+    only = Once()
+    compiled_dag_node.do_exec_tasks(None, [only], [Operation()])
+    assert found == [only] and raynames.live_loop([inspect.currentframe()]) == []  # type: ignore[list-item]
+    assert callable(compiled_dag_node.ExecutableTask.cancel)
+
+
 def test_gpus_are_counted_as_ray_counts_them(monkeypatch: pytest.MonkeyPatch) -> None:
     there = raynames.count_gpus()
     assert isinstance(there, int) and there >= 0

@@ -71,7 +71,8 @@ class Actors:
         runtime_env: dict[str, object] = dict(own_env) if isinstance(own_env, Mapping) else {}
         variables = environment(self.graph, number, self.device(number))
         if variables:
-            runtime_env["env_vars"] = variables
+            given = runtime_env.get("env_vars")
+            runtime_env["env_vars"] = {**(given if isinstance(given, Mapping) else {}), **variables}
         nsight = nsight_env(self.options, number)
         if nsight is not None:
             runtime_env.update(nsight)
@@ -93,14 +94,29 @@ class Actors:
             TaskRaised: a constructor or an import failed.
             ActorDied, Stalled, NotAble: an actor did not come up.
         """
-        root, actors = str(self.options.root.resolve()), self.graph.actors
         homes = [handle.home.remote() for handle in self.handles]
-        jobs = [Job(root, actor, layout.steps[n], self.device(n)) for n, actor in enumerate(actors)]
+        jobs = self._jobs(layout)
         born = [handle.born.remote(job) for handle, job in zip(self.handles, jobs, strict=True)]
         self._import_here()
         timeouts = self.options.engine.timeouts
         self._collect(dict(enumerate(homes)), timeouts.place, "its process did not come up", self._set_home)
         self._collect(dict(enumerate(born)), timeouts.start, "its constructor did not return", self._check_born)
+
+    def _jobs(self, layout: Layout) -> list[Job]:
+        root = str(self.options.root.resolve())
+        return [Job(root, actor, layout.steps[n], self.device(n)) for n, actor in enumerate(self.graph.actors)]
+
+    def take_over(self, graph: Graph, options: Options, layout: Layout, *, fresh: bool) -> None:
+        """Gives the live actors the steps of another graph.
+
+        Raises:
+            TaskRaised: a constructor failed.
+        """
+        self.graph, self.options, self.phase = graph, options, "startup"
+        self._import_here()
+        arguments = {number: (job, fresh, self.log(number)) for number, job in enumerate(self._jobs(layout))}
+        for number, born in self.ask("taken_over", arguments, within=options.engine.timeouts.start).items():
+            self._check_born(number, born)
 
     def _import_here(self) -> None:
         """Imports the user's classes in the driver too: results are read by the same names."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from cgspec import raynames
-from cgspec.engines import Fetched, Options, Phase, PhaseData, Position
+from cgspec.engines import Fetched, Options, Phase, PhaseData, Position, same_actors
 from cgspec.engines.actors import Actors
 from cgspec.engines.binding import Binding, result_of
 from cgspec.engines.cluster import Cluster, defaults
@@ -51,29 +51,32 @@ class CompiledEngine:
     kind = "compiled"
 
     def __init__(self, graph: Graph, options: Options) -> None:
-        self.graph = graph
-        self.options = options
         self.startup: dict[str, float] = {}
         self.nodes: dict[str, str] = {}
-        self.layout = lay_out(graph, transports=not options.rehearse, devices=self._has_devices())
-        self.sources = sources_of(self.layout)
-        self.strict = any(step.strict for steps in self.layout.steps for step in steps)
         self.cluster = Cluster(graph, options)
         self.notes = self.cluster.notes
         self.actors = Actors(graph, options)
         self.places = Places()
-        self.phase = Phase("startup", 0)
-        self.binding: Binding | None = None
         self.sendable = Sendable(pickle)
-        self.compiled: Any = None
-        self.store: StoreServer | None = None
         self.under_way: deque[tuple[Any, Sequence[object]]] = deque()
-        self.watchdog: Watchdog | None = None
         self.broken: RunError | None = None
         self.down = False
+        self.reports: list[pathlib.Path] = []
+        self._take(graph, options)
+
+    def _take(self, graph: Graph, options: Options) -> None:
+        """Everything that belongs to one graph, before it is compiled."""
+        self.graph, self.options = graph, options
+        self.layout = lay_out(graph, transports=not options.rehearse, devices=self._has_devices())
+        self.sources = sources_of(self.layout)
+        self.strict = any(step.strict for steps in self.layout.steps for step in steps)
+        self.phase = Phase("startup", 0)
+        self.binding: Binding | None = None
+        self.compiled: Any = None
+        self.store: StoreServer | None = None
+        self.watchdog: Watchdog | None = None
         self.fetched = 0
         self.began_first = 0.0
-        self.reports: list[pathlib.Path] = []
         self.reports_dir: pathlib.Path | None = None
         self._stack = contextlib.ExitStack()
 
@@ -86,6 +89,30 @@ class CompiledEngine:
         with self._timed("construct"):
             self.actors.construct(self.layout)
         self.nodes = {actor.name: self.actors.address(n) or "" for n, actor in enumerate(self.graph.actors)}
+
+    def renew(self, graph: Graph, options: Options, *, fresh: bool = False) -> bool:
+        if not self._is_well() or not self._fits(graph, options):
+            return False
+        if self.watchdog is not None:
+            self.watchdog.end()
+        if not Ending(self.options.engine.timeouts.teardown).let_go(self.compiled, self.actors):
+            return False
+        quietly(self._stack.close)
+        self._take(graph, options)
+        self.startup.clear()
+        with self._timed("construct"):
+            self.actors.take_over(graph, options, self.layout, fresh=fresh)
+        return True
+
+    def _is_well(self) -> bool:
+        return self.broken is None and not self.down and self.compiled is not None and not self.under_way
+
+    def _fits(self, graph: Graph, options: Options) -> bool:
+        """Whether the live actors could be those of another run; a process under nsys has one report, so one run."""
+        kept = ("cluster", "root", "rehearse")
+        watched = any(nsight.nsight_profile(each) is not None for each in (self.options, options))
+        same = all(getattr(self.options, name) == getattr(options, name) for name in kept)
+        return same and not watched and same_actors(self.graph, graph)
 
     @contextlib.contextmanager
     def _timed(self, step: str) -> Iterator[None]:

@@ -13,8 +13,7 @@ import ray
 from cgspec.engines.actors import Actors
 
 GENTLE = 2.0
-"""Seconds that loops and processes get to end by themselves; what a channel outgrew keeps its reader's loop for ever:
-Ray closes the channels as they were compiled (https://github.com/ray-project/ray/issues/59640 is about the buffers)."""
+"""Seconds that loops and processes get to end by themselves."""
 LAST = 3.0
 """Seconds that a step gets after its actors were killed."""
 
@@ -33,28 +32,30 @@ class Ending:
     def left(self) -> float:
         return max(0.0, self.deadline - time.monotonic())
 
+    def let_go(self, compiled: Any, actors: Actors) -> bool:
+        """Ends the graph's loops and leaves the actors alive; False where they do not end."""
+        quietly(lambda: self._ask(actors, "close_loop"))
+        return self._within(compiled.teardown, min(self.left, GENTLE))
+
     def end_graph(self, compiled: Any, actors: Actors, *, gently: bool) -> None:
-        """Ends the graph's loops; actors that are not gentle, or do not end in time, are killed."""
-        if not gently:
-            quietly(actors.kill)
-        if compiled is None or self._within(compiled.teardown, min(self.left, GENTLE)):
+        """Ends the graph's loops; actors whose loops must not, or do not, end gently are killed."""
+        if compiled is None or (gently and self.let_go(compiled, actors)):
             return
         if gently:
-            quietly(lambda: self._ask_to_exit(actors))
+            quietly(lambda: self._ask(actors, "__ray_terminate__"))
         quietly(actors.kill)
         self._within(lambda: compiled.teardown(kill_actors=True), LAST)
 
     def end_actors(self, actors: Actors, *, gently: bool) -> None:
         """Ends the actors' processes, by their own exit if there is time: exit handlers run, nsys sees the end."""
         if gently:
-            quietly(lambda: self._ask_to_exit(actors))
+            quietly(lambda: self._ask(actors, "__ray_terminate__"))
         quietly(actors.kill)
 
-    def _ask_to_exit(self, actors: Actors) -> None:
-        if not actors.handles:
-            return
-        ended = [handle.__ray_terminate__.remote() for handle in actors.handles]
-        ray.wait(ended, num_returns=len(ended), timeout=min(self.left, GENTLE))
+    def _ask(self, actors: Actors, method: str) -> None:
+        if actors.handles:
+            asked = [getattr(handle, method).remote() for handle in actors.handles]
+            ray.wait(asked, num_returns=len(asked), timeout=min(self.left, GENTLE))
 
     def _within(self, step: Callable[[], object], seconds: float) -> bool:
         """Whether the step ended in time; it goes on in the background otherwise."""

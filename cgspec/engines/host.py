@@ -61,6 +61,17 @@ class Host(Worker):
             sys.stdout.flush()
             sys.stderr.flush()
 
+    def taken_over(self, job: Job, fresh: bool, log: str | None) -> Born | Failed:
+        """``adopt`` for another run, which has its own log."""
+        if log is not None:
+            _redirect(pathlib.Path(log))
+        return self.adopt(job, fresh=fresh)
+
+    def close_loop(self) -> None:
+        """Closes the channels of the graph's loop, which ends it: outgrown ones are closed nowhere else."""
+        for task in raynames.live_loop(sys._current_frames().values()):
+            task.cancel()
+
     def configure(self, settings: Settings) -> None:
         """Sets Ray's context in this process: ``env_vars`` would double or triple the actor's start."""
         from ray.dag import DAGContext
