@@ -9,7 +9,7 @@ from typing import Any
 from typing import Literal as Choice
 
 from cgspec import expressions, values
-from cgspec.diagnostics import Finding, Path, suggest
+from cgspec.diagnostics import Finding, Path, nearest, suggest
 from cgspec.values import DTYPES, MAKERS, SPECIAL, CannotMake, FunctionRef, Literal, Value
 from cgspec.weights import weight
 
@@ -247,8 +247,9 @@ class ValueReader:
                 if name in inside:
                     message = f"{name} belongs inside the map of {key}, not beside it"
                 self.report("unknown-key", message, (*path, name), on="key")
+        meant = {nearest(str(name), known) for name in data if name not in known}
         missing = [name for name in required if name not in data]
-        if missing:
+        if any(name not in meant for name in missing):
             example = ", ".join(f"{name}: .." for name in required)
             self.report("missing-key", f"{key} needs {' and '.join(missing)}", path, fix=f"write {{{example}}}")
         return not missing

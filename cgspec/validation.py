@@ -89,7 +89,7 @@ def validate(
     result = Validated(None, reader, [])
     kept = _named_by_text(kept, result)
     _note_misspelt(kept, result)
-    if partial:
+    if partial or result.partial:
         result.faulty.update((section, _EVERY) for section in _SECTIONS)
         result.partial = True
         reader.later = None
@@ -148,6 +148,8 @@ def _note_misspelt(data: Mapping[str, Any], result: Validated) -> None:
             continue
         if near == "vars":
             result.reader.later = None
+        elif near == "include":
+            result.partial = True
         elif near in _SECTIONS:
             result.faulty.add((near, _EVERY))
 

@@ -212,6 +212,26 @@ ONE_MISTAKE = {
         "include",
     ),
     "a faulty included file, too": (spec(("inputs: {x: 1}\n", "include: [tab.yaml]\n")), "syntax"),
+    "a misspelt include neither": (spec(("inputs: {x: 1}\n", "inclde: [base.yaml]\n")), "unknown-key"),
+    "an argument that lacks does not also leave the input of its name unread": (
+        spec(("{call: a.forward, in: {x: inputs.x}}", "{call: a.forward}")),
+        "missing-argument",
+    ),
+    "a misspelt argument does not also lack": (
+        spec(("in: {x: t}", "in: {xx: t}")),
+        "unknown-argument",
+    ),
+    "a misspelt key of a value does not also lack": (
+        spec(("{x: 1}", "{x: {$tensor: {shpe: [4], dtype: float16}}}")),
+        "unknown-key",
+    ),
+    "misspelt axes do not also make every index unknown": (
+        spec(
+            ("a: {class: model.py:Stage}", "a: {class: model.py:Stage, axs: {dp: 2}, args: {size: $index.dp}}"),
+            ("in: {x: t}", "in: {x: t.*}"),
+        ),
+        "unknown-key",
+    ),
     "a wrong in does not miss its arguments or leave its input unused": (
         spec(("in: {x: inputs.x}", "in: inputs.x")),
         "wrong-type",

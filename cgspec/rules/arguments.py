@@ -95,13 +95,13 @@ def _arguments(context: Context, family: TaskFamily) -> tuple[int, list[str]]:
 
 
 def _problems(context: Context, code: str) -> Iterator[Finding]:
-    for problem, given in context.once("problems", lambda: list(_all_problems(context))):
+    for problem, given in _known_problems(context):
         if _PROBLEM_CODES[problem.kind] != code:
             continue
         where, on = _place(context, problem, given)
         signature = given.signature
         made = stated(context, signature.file, signature.line, f"{signature.name} is defined here")
-        fix = problem.fix or _fix(problem, given)
+        fix = problem.fix or _fix(context, problem, given)
         related = (*_twins(context, problem, given, where), *made)
         call = _text_at(context, where) if on == "value" and where == given.target else ""
         span = method_span(call) if "." in call and given.path[0] in ("tasks", "setup") else None
@@ -134,9 +134,27 @@ def _independent(given: _Given) -> list[Problem]:
     return kept
 
 
-def _fix(problem: Problem, given: _Given) -> str:
+def _known_problems(context: Context) -> list[tuple[Problem, _Given]]:
+    return context.once("problems", lambda: list(_all_problems(context)))
+
+
+def missed_names(context: Context) -> set[str]:
+    """The parameters of tasks that are given nothing."""
+    found = _known_problems(context)
+    return {
+        name
+        for problem, given in found
+        if problem.kind == "missing" and "in" in given.sections
+        for name in problem.names
+    }
+
+
+def _fix(context: Context, problem: Problem, given: _Given) -> str:
     """What helps where the problem does not say it."""
     named = " and ".join(problem.names)
+    inputs = [name for name in problem.names if name in context.catalogue.inputs]
+    if problem.kind == "missing" and "in" in given.sections and inputs:
+        return f"give {named} under in, e.g. {inputs[0]}: inputs.{inputs[0]}, or under with (a constant)"
     if problem.kind == "missing" and "in" in given.sections:
         return f"give {named} under in (what flows) or under with (a constant)"
     if problem.kind == "missing":

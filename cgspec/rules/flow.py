@@ -6,12 +6,15 @@ from collections.abc import Iterator
 
 from cgspec.diagnostics import Finding, Related
 from cgspec.families import TaskFamily
+from cgspec.rules.arguments import missed_names
 from cgspec.rules.context import Context, Rule
 
 
 def unused_input(context: Context) -> Iterator[Finding]:
     """An input that no task and no output reads."""
+    missed = missed_names(context)  # an input of the name of an argument that lacks is what was forgotten there
     unread = [name for name in context.catalogue.inputs if f"inputs.{name}" not in context.wiring.named]
+    unread = [name for name in unread if name not in missed]
     if (
         context.catalogue.is_lost("tasks")
         or context.catalogue.unknown_reads
@@ -37,7 +40,8 @@ def _as_constants(context: Context, reference: str) -> Iterator[Related]:
 
 def dangling_task(context: Context) -> Iterator[Finding]:
     """A task whose result nobody reads and that is not called for its effect."""
-    unread = [family for family in _ends(context) if family.returns != ()]
+    missed = missed_names(context)
+    unread = [family for family in _ends(context) if family.returns != () and family.name not in missed]
     known = context.wiring.outputs or "outputs" in context.wiring.broken
     if (
         not known
