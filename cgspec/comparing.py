@@ -22,6 +22,7 @@ from itertools import islice
 from operator import mul
 from pathlib import Path
 from statistics import NormalDist
+from typing import Literal
 
 from cgspec.analysis import CONFIDENCE, percentile, percentile_interval, under_way
 from cgspec.differing import Difference, differences, refuse_others
@@ -30,9 +31,12 @@ from cgspec.metrics import TASK_METRICS
 from cgspec.record import Record, TaskRecord, Times, load
 from cgspec.timeline import Rows, Segment, folder_of, read_phase
 
+SWEEP = "sweep.json"
 PARTS = 20
 """Parts of a run whose rates are compared."""
 MOST_LAGS = 50
+ENOUGH = 4
+"""Repeats of a sweep's point, in both sweeps, from which on a change can be told from chance."""
 NEGLIGIBLE = 0.147
 SHARES = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
 BUSY = {"busy.p50": 0.50, "busy.p95": 0.95}
@@ -40,14 +44,14 @@ BUSY = {"busy.p50": 0.50, "busy.p95": 0.95}
 
 @dataclass(frozen=True)
 class Change:
-    """How one number differs; in seconds, or iterations per second.
+    """How one number differs; in seconds, iterations per second, or (the spec's own metrics) in no unit.
 
     Attributes:
         change: after / before - 1.
         between: its interval; None where there are too few samples, or only one number for each run.
         effect: Cliff's delta, where there are samples.
-        higher_is_worse: so it is for all but throughput.
         task: whose number it is; None: the run's.
+        own: whether it is one of the spec's own metrics, of which nobody knows which way is worse.
     """
 
     metric: str
@@ -56,6 +60,7 @@ class Change:
     between: tuple[float, float] | None = None
     effect: float | None = None
     task: str | None = None
+    own: bool = False
 
     @property
     def name(self) -> str:
@@ -66,13 +71,11 @@ class Change:
         return self.after / self.before - 1 if self.before else (math.inf if self.after else 0.0)
 
     @property
-    def higher_is_worse(self) -> bool:
-        return self.metric != "throughput"
-
-    @property
     def for_the_worse(self) -> float:
-        """The change, positive where the second run is worse; of a throughput, how much less it is."""
-        return self.change if self.higher_is_worse else -self.change
+        """The change, positive where the second run is worse: of a throughput how much less, of an own metric any."""
+        if self.own:
+            return abs(self.change)
+        return -self.change if self.metric == "throughput" else self.change
 
     @property
     def significant(self) -> bool | None:
@@ -82,13 +85,25 @@ class Change:
 
 @dataclass(frozen=True)
 class Compared:
-    """Two runs beside each other; ``differences`` are those of what was run, and where."""
+    """Two runs beside each other, or two sweeps.
+
+    Attributes:
+        differences: of what was run, and where.
+        tasks: what was measured of each task; of sweeps, of each point.
+        noun: what ``tasks`` holds.
+    """
 
     before: Record
     after: Record
     differences: tuple[Difference, ...]
     run: tuple[Change, ...]
     tasks: tuple[Change, ...]
+    noun: Literal["task", "point"] = "task"
+
+    @property
+    def key(self) -> str:
+        """The metric that stands for a task, or a point."""
+        return "busy.p50" if self.noun == "task" else "latency.p50"
 
     @property
     def all(self) -> tuple[Change, ...]:
@@ -96,17 +111,21 @@ class Compared:
 
     @property
     def culprits(self) -> list[Change]:
-        """The tasks whose median changed significantly, the greatest change in seconds first."""
-        changed = [each for each in self.tasks if each.metric == "busy.p50" and each.significant]
+        """The tasks, or points, whose median changed significantly, the greatest change in seconds first."""
+        changed = [each for each in self.tasks if each.metric == self.key and each.significant]
         return sorted(changed, key=lambda each: -abs(each.after - each.before))
 
 
 def compare(before: str | Path, after: str | Path) -> Compared:
-    """Compares the measure phases of two runs.
+    """Compares the measure phases of two runs, or the points of two sweeps.
 
     Raises:
         UsageError: one is no run, has not measured anything, or they run different graphs.
     """
+    if any((folder_of(each) / SWEEP).exists() for each in (before, after)):
+        from cgspec.comparing_sweeps import compare_sweeps
+
+        return compare_sweeps(folder_of(before), folder_of(after))
     one, two = _Measured(before), _Measured(after)
     refuse_others(one.record, two.record)
     return Compared(
@@ -146,6 +165,10 @@ def _run_changes(one: _Measured, two: _Measured) -> list[Change]:
         pair = read(one.record), read(two.record)
         if pair[0] is not None and pair[1] is not None:
             found.append(Change(metric, pair[0], pair[1]))
+    for metric, value in one.record.metrics.items():
+        other = two.record.metrics.get(metric)
+        if value is not None and other is not None:
+            found.append(Change(metric, value, other, own=True))
     return [change for change in found if change is not None]
 
 

@@ -194,3 +194,74 @@ def test_markdown_takes_hostile_text_as_text(run: Path, slower: Path) -> None:
     edit(slower, machine={"host": "a | b <script> `x` [y](z)\n# no"})
     shown = markdown(compare(run, slower))
     assert r"a \| b \<script\> \`x\` \[y\](z) \# no" in shown
+
+
+def test_the_specs_own_metrics_are_compared_as_numbers(run: Path, slower: Path) -> None:
+    edit(run, metrics={"tokens_per_s": 1000.0, "loss": 0.0, "gone": 1.0})
+    edit(slower, metrics={"tokens_per_s": 900.0, "loss": 0.0, "gone": None})
+    compared = compare(run, slower)
+    own = {change.metric: round(change.change, 3) for change in compared.run if change.own}
+    assert own == {"tokens_per_s": -0.1, "loss": 0.0}
+    assert failing(compared, ["tokens_per_s:5%"]) == ["tokens_per_s is 10% lower: more than 5% away"]
+    assert failing(compared, ["tokens_per_s:15%", "loss:0%"]) == []
+    row = next(line for line in text(compared).splitlines() if line.startswith("tokens_per_s"))
+    assert row.split() == ["tokens_per_s", "1000", "900", "-10.0%", "not", "tested"]
+
+
+def sweep(path: Path, points: dict[int, list[float]], **more: object) -> Path:
+    """A sweep of ``rows``, with the p50 (µs) of each point's repeats."""
+    path.mkdir(parents=True)
+    turns = [
+        {
+            "point": n,
+            "repeat": r,
+            "values": {"rows": rows},
+            "run_dir": f"points/{n}/{r}",
+            "status": "passed",
+            "exit_code": 0,
+            "p50_us": p50,
+            "throughput_per_s": 1e6 / p50,
+        }
+        for n, (rows, repeats) in enumerate(points.items())
+        for r, p50 in enumerate(repeats)
+    ]
+    (path / "sweep.json").write_text(json.dumps({"name": "swept", "planned": 8, "turns": turns} | more))
+    return path
+
+
+def test_sweeps_are_compared_point_by_point(tmp_path: Path) -> None:
+    one = sweep(tmp_path / "one", {64: [100, 103, 99, 101], 128: [200, 220, 205, 190], 256: [1, 1, 1, 1]})
+    two = sweep(tmp_path / "two", {64: [120, 122, 119, 121], 128: [201, 215, 195, 210], 512: [1, 1, 1, 1]})
+    compared = compare(one, two)
+    assert [(each.what, each.before, each.after) for each in compared.differences] == [
+        ("point rows=256", "4 runs", "not run"),
+        ("point rows=512", "not run", "4 runs"),
+    ]
+    assert [change.task for change in compared.culprits] == ["rows=64"]
+    assert compared.culprits[0].change == pytest.approx(120.5 / 100.5 - 1)
+    assert compared.culprits[0].between == pytest.approx((119 / 103 - 1, 122 / 99 - 1))
+    assert verdict(compared) == [
+        "Point rows=64 takes 19.9% longer: 101 µs → 120 µs; no other point changed by as much time."
+    ]
+    assert failing(compared, ["latency.p50:5%"]) == ["rows=64.latency.p50 is 19.9% higher: more than 5% worse"]
+    assert "rows=128.latency.p50" in text(compared) and len(as_data(compared)["points"]) == 4
+
+
+def test_too_few_repeats_tell_nothing(tmp_path: Path) -> None:
+    one, two = (sweep(tmp_path / name, {64: [time] * 3}) for name, time in (("one", 100), ("two", 150)))
+    assert verdict(compare(one, two)) == [
+        "Too few repeats to tell a change from chance: it takes 4 of each point in both sweeps."
+    ]
+
+
+def test_a_sweep_and_itself_do_not_differ(tmp_path: Path) -> None:
+    one = sweep(tmp_path / "one", {64: [100, 103, 99, 101]})
+    assert verdict(compare(one, one)) == ["No point changed by more than its repeats differ."]
+
+
+def test_sweeps_that_cannot_be_compared_are_refused(run: Path, tmp_path: Path) -> None:
+    one, two = sweep(tmp_path / "one", {64: [1.0]}), sweep(tmp_path / "two", {65: [1.0]})
+    with pytest.raises(UsageError, match=r"no point of .*one is one of"):
+        compare(one, two)
+    with pytest.raises(UsageError, match="is no sweep, and a sweep can be compared with another only"):
+        compare(one, run)

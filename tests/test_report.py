@@ -210,3 +210,9 @@ def test_secrets_are_not_on_the_page(tmp_path: Path) -> None:
 
 def test_what_to_do_next_is_to_open_the_merged_trace(chain: Path) -> None:
     assert "trace/merged.json.gz" in Page((chain / "report.html").read_text()).text.split("what to do next")[1]
+
+
+def test_the_specs_own_metrics_are_shown(tmp_path: Path) -> None:
+    run_dir = by_hand(tmp_path / "run", {"a": lambda draw: 100.0}, iterations=40)
+    edit(run_dir, metrics={"tokens_per_s": 1234.5678, "loss": None})
+    assert "The spec's own metrics tokens_per_s 1234.57 loss no value" in Page(report.report(run_dir)).text

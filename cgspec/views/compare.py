@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from cgspec.comparing import NEGLIGIBLE, Change, Compared
+from cgspec.comparing import ENOUGH, NEGLIGIBLE, Change, Compared
 from cgspec.diagnostics import suggest
 from cgspec.errors import UsageError
 from cgspec.quantities import show_duration
@@ -27,9 +27,9 @@ _CONDITION = re.compile(r"(?P<metric>[^:]+):\s*(?P<percent>[0-9]+(?:\.[0-9]+)?)\
 def failing(compared: Compared, conditions: Sequence[str]) -> list[str]:
     """Those of ``METRIC:PERCENT%`` that the second run breaks, in words.
 
-    A condition is broken where the number is worse by more than so many percent (of a throughput: less), and that is
-    not chance as far as it can be told. METRIC is one of the run's (``latency.p50``), a task's
-    (``stage.0.busy.p50``), or ``busy.p50`` for any task's.
+    A condition is broken where the number is worse by more than so many percent (a throughput: less; one of the spec's
+    own metrics: different), and that is not chance as far as it can be told. METRIC is one of the run's
+    (``latency.p50``; of sweeps, that of any point), a task's (``stage.0.busy.p50``), or ``busy.p50`` for any task's.
 
     Raises:
         UsageError: a condition cannot be read, or names what was not measured.
@@ -48,7 +48,8 @@ def _broken(compared: Compared, condition: str) -> Iterator[str]:
         raise UsageError(f"--fail-if {condition}: {metric} was not compared; {suggest(metric, names, noun='metrics')}")
     for change in named:
         if change.for_the_worse > bound and change.significant is not False:
-            yield f"{change.name} is {_percent(change.change)}: more than {found['percent']}% worse"
+            worse = "away" if change.own else "worse"
+            yield f"{change.name} is {_percent(change.change)}: more than {found['percent']}% {worse}"
 
 
 def text(compared: Compared, broken: Sequence[str] = ()) -> str:
@@ -60,7 +61,7 @@ def text(compared: Compared, broken: Sequence[str] = ()) -> str:
         lines += [f"  {each.what:{width}}  {each.before}  →  {each.after}" for each in compared.differences]
     lines += ["", *_table(_rows(compared))]
     if (left := len(_task_names(compared)) - MOST_TASKS) > 0:
-        lines.append(f"… {left} more tasks; --json has them all")
+        lines.append(f"… {left} more {compared.noun}s; --json has them all")
     lines += ["", *verdict(compared)]
     lines += [f"✗ {each}" for each in broken]
     return "\n".join(lines)
@@ -97,7 +98,7 @@ def as_data(compared: Compared, broken: Sequence[str] = ()) -> dict[str, Any]:
             {"what": each.what, "before": each.before, "after": each.after} for each in compared.differences
         ],
         "metrics": [_change_data(change) for change in compared.run],
-        "tasks": [_change_data(change) for change in compared.tasks],
+        f"{compared.noun}s": [_change_data(change) for change in compared.tasks],
         "verdict": verdict(compared),
         "failing": list(broken),
     }
@@ -108,6 +109,7 @@ def _change_data(change: Change) -> dict[str, Any]:
     return {
         "metric": change.metric,
         "task": change.task,
+        "own": change.own,
         "before": change.before,
         "after": change.after,
         "change": change.change if finite else None,
@@ -133,13 +135,16 @@ def verdict(compared: Compared) -> list[str]:
     said += [f"{each.metric} is {_percent(each.change)}{_range(each)}." for each in changed]
     culprits = compared.culprits
     if culprits:
-        said.append(_blame(culprits[0]))
+        said.append(_blame(culprits[0], compared.noun))
         if len(culprits) > 1:
-            said.append(f"{len(culprits) - 1} more tasks changed as well.")
+            said.append(f"{len(culprits) - 1} more {compared.noun}s changed as well.")
+    elif compared.noun == "point":
+        said.append(_no_point(compared))
     elif compared.tasks and (latency is None or latency.significant):
         said.append("No task takes significantly longer or shorter: look at sending, waiting, and the machine.")
     small = [each for each in (latency, *changed, *culprits) if each is not None and each.significant]
-    return said + ([CAUTION] if small and all(abs(each.change) < SMALL for each in small) else [])
+    caution = compared.noun == "task" and small and all(abs(each.change) < SMALL for each in small)
+    return said + [CAUTION] * bool(caution)
 
 
 def _headline(latency: Change) -> str:
@@ -155,11 +160,18 @@ def _headline(latency: Change) -> str:
     return f"latency.p50 is {_percent(latency.change)}{_range(latency)}{size}."
 
 
-def _blame(change: Change) -> str:
+def _no_point(compared: Compared) -> str:
+    tested = [change for change in compared.tasks if change.significant is not None]
+    if not tested:
+        return f"Too few repeats to tell a change from chance: it takes {ENOUGH} of each point in both sweeps."
+    return "No point changed by more than its repeats differ."
+
+
+def _blame(change: Change, noun: str) -> str:
     direction = "longer" if change.change > 0 else "less"
     amount = f"{abs(change.change) * 100:.3g}% {direction}"
     times = f"{show_duration(change.before)} → {show_duration(change.after)}"
-    return f"Task {change.task} takes {amount}: {times}; no other task changed by as much time."
+    return f"{noun.capitalize()} {change.task} takes {amount}: {times}; no other {noun} changed by as much time."
 
 
 def _range(change: Change) -> str:
@@ -187,24 +199,32 @@ def _title(compared: Compared, which: int) -> str:
 
 def _task_names(compared: Compared) -> list[str]:
     """Significant changes first, then by size in seconds."""
-    medians = [each for each in compared.tasks if each.metric == "busy.p50"]
+    medians = [each for each in compared.tasks if each.metric == compared.key]
     medians.sort(key=lambda each: (not each.significant, -abs(each.after - each.before)))
     return [each.task or "" for each in medians]
 
 
 def _rows(compared: Compared) -> list[tuple[str, ...]]:
     shown = set(_task_names(compared)[:MOST_TASKS])
-    tasks = [each for each in compared.tasks if each.task in shown and each.metric == "busy.p50"]
+    tasks = [each for each in compared.tasks if each.task in shown and each.metric == compared.key]
     head = ("metric", "before", "after", "change", "95%", "effect", "")
     return [head, *map(_row, (*compared.run, *tasks))]
 
 
 def _row(change: Change) -> tuple[str, ...]:
-    show = show_duration if change.metric != "throughput" else (lambda rate: f"{rate:,.4g}/s")
+    show = _number if change.own else _rate if change.metric == "throughput" else show_duration
     between = "" if change.between is None else f"{_signed(change.between[0])} to {_signed(change.between[1])}"
     effect = "" if change.effect is None else f"{change.effect:+.2f}"
     moved = _signed(change.change) if math.isfinite(change.change) else "new"
     return change.name, show(change.before), show(change.after), moved, between, effect, _word(change)
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}"
+
+
+def _rate(value: float) -> str:
+    return f"{value:,.4g}/s"
 
 
 def _word(change: Change) -> str:

@@ -95,6 +95,7 @@ def _about(record: Record, run_dir: Path, graph: Graph | None, clean: Callable[[
         "tasks": list(_tasks(record))[:MOST_ROWS],
         "verdicts": record.expect[:MOST_ROWS],
         "limits": list(_limits(record)),
+        "metrics": [(name, "no value" if value is None else f"{value:.6g}") for name, value in record.metrics.items()],
         "notes": list(dict.fromkeys([*record.notes, *(note for phase in record.phases for note in phase.notes)])),
         "machine": list(_machine(record)),
         "outputs": list(_outputs(record)),
