@@ -329,7 +329,7 @@ class ReferenceReader:
             fix = f"write {{$all: {base.text}, axis: {next(reversed(base.kept), 'tp')}}}"
             self._break("missing-key", "$all needs axis: the axis that it gathers", path, fix=fix)
         for axis in axes:
-            if axis not in base.kept:
+            if not isinstance(axis, str) or axis not in base.kept:
                 offer = suggest(str(axis), base.kept, noun=f"axes of {base.text}")
                 message, made = f"{base.text} has no axis {axis} to gather; {offer}", axes_made(base.family)
                 self._break("unknown-axis", message, (*path, "axis"), related=made)
