@@ -101,14 +101,17 @@ def _close(said: Any, read: Read) -> Condition:
 
 def _finite(said: Any, read: Read) -> Condition:
     def look(found: Any, seen: Seen) -> Outcome:
-        numbers, fault = _finite_numbers(found)
-        if fault:
+        if fault := fault_of(found):
             return Outcome(False, "finite numbers", fault)
-        if not numbers:
-            return Outcome(False, "finite numbers", f"{short(found)}, which holds no numbers")
         return Outcome(True, "finite numbers", Shown(found))
 
     return look
+
+
+def fault_of(value: object) -> str:
+    """Why a value is not finite numbers; empty if it is."""
+    numbers, fault = _finite_numbers(value)
+    return fault if fault or numbers else f"{short(value)}, which holds no numbers"
 
 
 def _finite_numbers(value: Any) -> tuple[bool, str]:

@@ -12,6 +12,7 @@ from cgspec.engines import Options, Phase
 from cgspec.errors import UsageError
 from cgspec.expectations import Read
 from cgspec.graph import Actor, Graph
+from cgspec.looks import looks_of
 from cgspec.phases import Plan
 from cgspec.selection import select
 from cgspec.spec import ProfileSpec, SetupSpec, Spec
@@ -30,22 +31,6 @@ class Setup:
     kwargs: Mapping[str, Value]
     every_phase: bool
     path: tuple[str | int, ...]
-
-
-def refuse_unsupported(spec: Spec) -> None:
-    """Names what the language has and a run has not yet.
-
-    Raises:
-        UsageError: the spec uses such a thing.
-    """
-    asked = {
-        "run.reset": spec.run.reset,
-        "expect on what a task returns (`task` with `finite`)": any(
-            entry.task is not None and entry.metric is None for entry in spec.expect
-        ),
-    }
-    if found := [name for name, used in asked.items() if used]:
-        raise UsageError(f"{' and '.join(found)} {'is' if len(found) == 1 else 'are'} not supported yet")
 
 
 def profiles_of(spec: Spec, *, rehearse: bool = False) -> tuple[ProfileSpec, ...]:
@@ -104,10 +89,11 @@ def options_of(spec: Spec, graph: Graph, root: Path, *, rehearse: bool, log_dir:
 def plans_of(spec: Spec, graph: Graph, folder: Path, *, only: int | None = None, rehearse: bool = False) -> list[Plan]:
     """The passes in order: warmup, measure, one per profiler; or the measured iteration ``only`` alone."""
     run, going = spec.run, spec.run.on_error == "continue"
+    measure = Phase("measure", run.iterations if only is None else 1, looks=looks_of(spec, graph))
     if only is not None:
-        return [Plan(Phase("measure", 1), first=only)]
+        return [Plan(measure, first=only)]
     plans = [Plan(Phase("warmup", run.warmup), run.inflight, keep_going=going)] if run.warmup else []
-    plans.append(Plan(Phase("measure", run.iterations), run.inflight, duration=run.duration, keep_going=going))
+    plans.append(Plan(measure, run.inflight, duration=run.duration, keep_going=going))
     used: dict[str, int] = {}
     for profile in profiles_of(spec, rehearse=rehearse):
         name = TRACE_DIRS.get(profile.kind, profile.kind)

@@ -19,16 +19,17 @@ from cgspec.chronicle import Chronicle
 from cgspec.conditions import Seen
 from cgspec.engines import ENGINES, Engine, Options
 from cgspec.errors import Failure, Interrupted, NotAble, RunError
-from cgspec.expectations import Judge
+from cgspec.expectations import Judge, Verdict
 from cgspec.feed import Feed
 from cgspec.folder import RunFolder
 from cgspec.graph import Graph
 from cgspec.interrupts import Signals
 from cgspec.job import Job as Job
+from cgspec.looks import judge_looks
 from cgspec.metrics import judge_metrics
 from cgspec.outputs import formed
 from cgspec.phases import NOBODY, Observer, Pass, Passed, Plan
-from cgspec.plans import Setup, options_of, plans_of, refuse_unsupported, setups_of, skipped
+from cgspec.plans import Setup, options_of, plans_of, setups_of, skipped
 from cgspec.record import Record
 from cgspec.values import CannotMake
 
@@ -93,7 +94,6 @@ def run(job: Job, observer: Observer = SILENT, *, live: Live | None = None) -> R
         live: where a run leaves its actors when it ends well, and finds those of the run before it.
     """
     began = time.monotonic() if job.began is None else job.began
-    refuse_unsupported(job.spec)
     setups = setups_of(job.spec, job.graph, job.read)
     with ExitStack() as stack:
         stack.enter_context(_collecting())
@@ -191,7 +191,10 @@ class _Run:
 
     def _phases(self) -> None:
         for number, plan in enumerate(self.plans):
-            self._set_up(first=number == 0)
+            anew = number > 0 and self.job.spec.run.reset
+            if anew:
+                self._reset()
+            self._set_up(first=number == 0 or anew)
             passed = self._pass(plan)
             if passed.interrupted:
                 raise self._interrupted()
@@ -199,6 +202,10 @@ class _Run:
                 self.error = self.error or passed.error
                 if passed.ended:
                     return
+
+    def _reset(self) -> None:
+        assert self.engine is not None
+        self.engine.reset()
 
     def _set_up(self, *, first: bool) -> None:
         assert self.engine is not None
@@ -245,7 +252,13 @@ class _Run:
             judge.look("last", passed.last.outputs, self.judge.seen(passed.last.i, passed.last.inputs))
         found = self.chronicle.metrics
         bounds = judge_metrics(job.graph, job.spec.expect, job.read, found, rehearsal=job.rehearse)
-        self.chronicle.judged([*judge.verdicts(), *bounds])
+        self.chronicle.judged([*judge.verdicts(), *self._looked(passed), *bounds])
+
+    def _looked(self, passed: Passed | None) -> tuple[Verdict, ...]:
+        """The verdicts on what workers looked at."""
+        data = passed.data if passed is not None else None
+        looked = data.looked if data is not None else {}
+        return judge_looks(self.job.graph, self.job.spec.expect, looked, passed.plan.first if passed else 0)
 
     def _interrupted(self) -> Interrupted:
         what = "SIGTERM" if self.signals.stop == "SIGTERM" else "Ctrl-C"
@@ -264,7 +277,7 @@ class _Run:
             bounds = judge_metrics(
                 self.job.graph, self.job.spec.expect, self.job.read, None, rehearsal=self.job.rehearse
             )
-            self.chronicle.judged([*self.judge.judge.verdicts(), *bounds])
+            self.chronicle.judged([*self.judge.judge.verdicts(), *self._looked(self.measured), *bounds])
         self._outputs()
         self.chronicle.close(self.error, crashed=self.crashed)
 

@@ -181,7 +181,7 @@ class RunSpec(Model):
     inflight: Positive = Field(1, description="iterations under way at once")
     duration: Duration | None = Field(None, description="the measure phase ends after this long, if that is sooner")
     on_error: Literal["stop", "continue"] = Field("stop", description="what a task's exception means for the run")
-    reset: bool = Field(False, description="build the user's objects anew between phases")
+    reset: bool = Field(False, description="build the user's objects anew between phases; `setup` is called again")
 
 
 class ProfileSpec(Model):

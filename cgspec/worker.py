@@ -21,6 +21,7 @@ from typing import Any
 from cgspec import collectives, usercode
 from cgspec.graph import Actor
 from cgspec.invocation import FLUSH, Failed, FailedTask, Invocation
+from cgspec.looks import Looked
 from cgspec.payloads import ATOMS, detach, to_host
 from cgspec.profilers import Ranges, Watch, WatchJob, make_watch
 from cgspec.raynames import READ_ERROR, read_error
@@ -51,12 +52,13 @@ class Born:
 @dataclass
 class WorkerPhase:
     """What a worker recorded in a phase: (first iteration, starts, ends) by task, peak memory in bytes, files by name,
-    and sentences about what was not possible."""
+    sentences about what was not possible, and what was seen of the tasks that are looked at."""
 
     times: dict[int, tuple[int, array[int], array[int]]]
     peak: int
     files: Mapping[str, bytes] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    looked: Mapping[int, Looked] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,7 @@ class Worker:
         self._last: Invocation | None = None
         self._watch: Watch | None = None
         self._barred: Failed | None = None
+        self._looks: dict[int, Looked] = {}
         self._begin_rings(1)
 
     def construct(self, job: Job) -> Born | Failed:
@@ -152,8 +155,9 @@ class Worker:
             what, trace = usercode.describe(error)
             return Failed("raised", what, trace=trace)
 
-    def begin(self, iterations: int, watch: WatchJob | Ranges | None = None) -> None:
-        """Starts a phase; the graph must be idle."""
+    def begin(self, iterations: int, watch: WatchJob | Ranges | None = None, looks: tuple[int, ...] = ()) -> None:
+        """Starts a phase; the graph must be idle. ``looks`` are tasks whose results are looked at."""
+        self._looks = {task: Looked() for task in looks if task in self._tasks}
         self._begin_rings(iterations)
         self._watch = make_watch(watch) if isinstance(watch, WatchJob) else watch
         self._last = next((ready for ready in self._steps if ready.last), None)
@@ -168,7 +172,7 @@ class Worker:
         files, notes = watch.finish() if watch is not None else ({}, ())
         times = {task: self.recorder.read(slot) for slot, task in enumerate(self._tasks)}
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-        return WorkerPhase(times, peak, files, tuple(notes))
+        return WorkerPhase(times, peak, files, tuple(notes), self._looks)
 
     def run(self, number: int, *values: object) -> object:
         """Runs a step on the values of its ``reads``; what it hands out is a tuple where there are several ports."""
@@ -231,9 +235,12 @@ class Worker:
         return result
 
     def _hand_out(self, ready: Invocation, result: object, iteration: int) -> object:
-        """Checks the number of returns, and whether what travels can."""
+        """Checks the number of returns, and whether what travels can; looks where it is to be looked."""
         if type(result) is not Failed and ready.returns is not None:
             result = ready.check_returns(result, iteration)
+        looks = bool(self._looks) and ready.task in self._looks and not isinstance(ready.special, Forward)
+        if looks and type(result) is not Failed:
+            self._looks[ready.task].look(result, iteration)
         if ready.travels and self.sendable is not None and type(result) is not Failed:
             reason = self.sendable(result)
             if reason is not None:

@@ -226,11 +226,29 @@ def test_setup_reaches_every_member_of_a_family_with_its_own_index(tmp_path: Pat
     assert run(job(made, tmp_path, setup=last)).last == [0, 0, 7]
 
 
+def test_reset_makes_the_users_objects_anew_between_phases_and_sets_them_up_again(tmp_path: Path) -> None:
+    settings = {"iterations": 3, "warmup": 2, "reset": True}
+    assert run(job(one("add", 1), tmp_path, run=settings)).last == 3
+    setup = [{"call": "only.reset", "with": {"total": 100}}]
+    assert run(job(one("add", 1), tmp_path, run=settings, setup=setup)).last == 103
+
+
+def test_what_a_task_returns_is_looked_at_in_its_worker(tmp_path: Path) -> None:
+    made = one("echo", {"$values": [1.0, 0.0, float("inf")], "cycle": True})
+    expect = [{"task": "work", "finite": True, "at": at} for at in ("every", "first", "last")]
+    result = run(job(made, tmp_path, run={"iterations": 5, "warmup": 1}, expect=expect))
+    found = [(v.what, v.passed, v.iteration, v.looked, v.failed) for v in result.record.expect]
+    assert found == [
+        ("task work finite", False, 2, 5, 1),
+        ("task work finite", True, 0, 1, 0),
+        ("task work finite", True, 4, 1, 0),
+    ]
+    assert result.exit_code == 1 and result.record.expect[0].found == "work: inf"
+
+
 @pytest.mark.parametrize(
     "sections, message",
     [
-        ({"run": {"reset": True}}, "run.reset is not supported yet"),
-        ({"expect": [{"task": "work", "finite": True}]}, "expect on what a task returns"),
         ({"setup": [{"call": "onyl.reset"}]}, "there is no actor onyl; did you mean only?"),
         ({"profile": [{"kind": "torch", "actors": ["onyl"]}]}, "there is no actor onyl; did you mean only?"),
     ],

@@ -21,6 +21,7 @@ from cgspec.graph import Graph
 
 if TYPE_CHECKING:  # every actor imports this package: it loads neither pydantic nor ray
     from cgspec.invocation import Failed
+    from cgspec.looks import Looked
     from cgspec.spec import ClusterSpec, EngineSpec, ProfileSpec
 
 
@@ -58,6 +59,7 @@ class Phase:
         profile: the profiler that watches; None: no profiler.
         actors: the actors that it watches, as indices into ``graph.actors``; None: all of them.
         trace_dir: where its files go; made if it is not there.
+        looks: tasks whose results their workers look at, as indices into ``graph.tasks``.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Phase:
     profile: ProfileSpec | None = None
     actors: tuple[int, ...] | None = None
     trace_dir: pathlib.Path | None = None
+    looks: tuple[int, ...] = ()
 
 
 @dataclass
@@ -105,12 +108,14 @@ class PhaseData:
         files: traces that were fetched into the phase's ``trace_dir``.
         peaks: actor member's name to the peak of its resident memory so far, in bytes.
         notes: sentences about what was not possible, for people.
+        looked: what workers saw of the phase's ``looks``, by the task's index.
     """
 
     times: tuple[TaskTimes, ...]
     files: list[pathlib.Path] = field(default_factory=list)
     peaks: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    looked: dict[int, Looked] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -168,6 +173,13 @@ class Engine(Protocol):
 
         Returns:
             False, with nothing changed, where the graph needs other actors or they are not well.
+
+        Raises:
+            TaskRaised: a constructor failed.
+        """
+
+    def reset(self) -> None:
+        """Makes the user's objects anew, between phases; the graph stays as it is.
 
         Raises:
             TaskRaised: a constructor failed.

@@ -205,6 +205,9 @@ class CompiledEngine:
         self.broken = stalled(self.graph, self.sources, seen, f"{what} in {waited}", self.phase.name)
         self.actors.kill()
 
+    def reset(self) -> None:
+        self.actors.take_over(self.graph, self.options, self.layout, fresh=True)
+
     def call(self, actor: int, method: str, kwargs: Mapping[str, object]) -> object:
         within = self.options.engine.timeouts.start
         result = self.actors.ask("call", {actor: (method, kwargs)}, within=within)[actor]
@@ -218,7 +221,7 @@ class CompiledEngine:
             self.reports_dir = phase.trace_dir
         self.fetched = 0
         numbers = range(len(self.graph.actors))
-        jobs = {number: (phase.iterations, watch_job(self.graph, phase, number)) for number in numbers}
+        jobs = {number: (phase.iterations, watch_job(self.graph, phase, number), phase.looks) for number in numbers}
         self.actors.ask("begin", jobs, within=self._patience())
 
     def _patience(self) -> float:

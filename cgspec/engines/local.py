@@ -65,13 +65,19 @@ class LocalEngine:
         began = time.monotonic()
         self.graph, self.options = graph, options
         self.layout = lay_out(graph, transports=False, devices=False)
-        for number, (actor, worker) in enumerate(zip(graph.actors, self.workers, strict=True)):
-            job = Job(str(options.root), actor, self.layout.steps[number], "cpu")
-            born = worker.adopt(job, fresh=fresh)
-            if isinstance(born, Failed):
-                raise actor_error(graph, number, born)
+        self._adopt(fresh=fresh)
         self.startup = {"construct": time.monotonic() - began}
         return True
+
+    def _adopt(self, *, fresh: bool) -> None:
+        for number, (actor, worker) in enumerate(zip(self.graph.actors, self.workers, strict=True)):
+            job = Job(str(self.options.root), actor, self.layout.steps[number], "cpu")
+            born = worker.adopt(job, fresh=fresh)
+            if isinstance(born, Failed):
+                raise actor_error(self.graph, number, born)
+
+    def reset(self) -> None:
+        self._adopt(fresh=True)
 
     def compile(self) -> None:
         pass
@@ -88,7 +94,7 @@ class LocalEngine:
         first = next((job for job in jobs if job is not None), None)
         self.watch = make_watch(replace(first, actor="local")) if first is not None else None
         for worker, job in zip(self.workers, jobs, strict=True):
-            worker.begin(phase.iterations, Ranges(self.watch) if job and self.watch else None)
+            worker.begin(phase.iterations, Ranges(self.watch) if job and self.watch else None, phase.looks)
 
     def submit(self, inputs: Sequence[object]) -> None:
         if self.watch is not None:

@@ -41,6 +41,7 @@ def finish(graph: Graph, phase: Phase, parts: Sequence[WorkerPhase]) -> PhaseDat
     data = PhaseData(tuple(found[task] for task in range(len(graph.tasks))))
     for actor, part in zip(graph.actors, parts, strict=True):
         data.peaks[actor.name] = part.peak
+        data.looked.update(part.looked)
         data.notes.extend(f"actor {actor.name}: {note}" for note in part.notes)
         for name, content in part.files.items():
             _keep(phase, data, name, content)
