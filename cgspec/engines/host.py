@@ -76,6 +76,8 @@ class Host(Worker):
         """Sets Ray's context in this process: ``env_vars`` would double or triple the actor's start."""
         from ray.dag import DAGContext
 
+        if (communicators := sys.modules.get("cgspec.engines.communicators")) is not None:
+            communicators.close_groups()  # of the graph before this one
         DAGContext.get_current().buffer_size_bytes = settings.buffer
         if settings.without_torch:
             raynames.skip_torch_import()
