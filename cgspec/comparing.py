@@ -1,10 +1,11 @@
 """Compares two finished runs, number by number: how much each differs, and whether that can be chance.
 
 **Method.** Of every percentile the change is the ratio after / before - 1. Its 95% interval comes from the intervals of
-the two percentiles by order statistics (``analysis.percentile_interval``: no distribution is assumed), combined on the
-scale of logarithms by MOVER (Zou and Donner, "Construction of confidence limits about effect measures", 2008). Two
-corrections make it honest: iterations that depend on their neighbours count for less (``widening``), and where many
-tasks are compared, each interval is widened so that all of them together hold with 95% (Bonferroni). A change is
+the two percentiles by order statistics, which assume no distribution (ranks n p -+ z sqrt(n p (1 - p)), rounded up:
+Conover, "Practical Nonparametric Statistics", 3.2), combined on the scale of logarithms by MOVER (Zou and Donner,
+"Construction of confidence limits about effect measures", 2008). Two corrections make it honest: iterations that depend
+on their neighbours count for less (``widening``), and where many tasks are compared, z is that of intervals that hold
+with 95% all together (Bonferroni). A change is
 *significant* where its interval excludes zero. The *effect size* beside it is Cliff's delta: the probability that an
 iteration of the second run took longer than one of the first, minus that it was shorter, from -1 to 1; below 0.147 in
 size it is negligible (Romano et al., 2006). Throughput is compared by the rates of 20 parts of the run.
@@ -232,18 +233,18 @@ def _estimate(samples: Sequence[int], share: float, tests: int) -> Known:
     if not samples:
         return None
     ordered = sorted(samples)
-    value, interval = percentile(ordered, share), percentile_interval(ordered, share)
-    if interval is None or interval[0] <= 0:
+    value = percentile(ordered, share)
+    factor = _normal_bound(tests) * widening(samples, value)
+    half = factor * math.sqrt(share * (1 - share) * len(ordered))
+    low, high = math.ceil(len(ordered) * share - half), math.ceil(len(ordered) * share + half)
+    if low < 1 or high > len(ordered):
         return value / 1e9, None
-    factor = widening(samples, value) * _bonferroni(tests)
-    low, high = value * (interval[0] / value) ** factor, value * (interval[1] / value) ** factor
-    return value / 1e9, (low / 1e9, high / 1e9)
+    return value / 1e9, (ordered[low - 1] / 1e9, ordered[high - 1] / 1e9)
 
 
-def _bonferroni(tests: int) -> float:
-    """By how much an interval of a normal distribution grows where it is one of so many that hold together."""
-    normal = NormalDist()
-    return normal.inv_cdf(1 - (1 - CONFIDENCE) / 2 / tests) / normal.inv_cdf((1 + CONFIDENCE) / 2)
+def _normal_bound(tests: int) -> float:
+    """How many standard deviations an interval reaches to each side where it is one of so many that hold together."""
+    return NormalDist().inv_cdf(1 - (1 - CONFIDENCE) / 2 / tests)
 
 
 def widening(samples: Sequence[int], bound: float) -> float:

@@ -189,7 +189,7 @@ def _percent(change: float) -> str:
 
 
 def _signed(change: float) -> str:
-    return f"{change * 100:+.1f}%"
+    return f"{change * 100:+.1f}%" if change < 10 else f"{1 + change:.3g} times"
 
 
 def _title(compared: Compared, which: int) -> str:
