@@ -66,7 +66,6 @@ class ValueReader:
         self.later: tuple[str, ...] | None = ()
         self.faulty: set[str] = set()
         self.findings: list[Finding] = []
-        self._weights: dict[str, int] = {}
         self._fill = 0
 
     def read(self, data: Any, path: Path) -> Value:
@@ -139,7 +138,7 @@ class ValueReader:
     def _name(self, name: str, path: Path, span: tuple[int, int]) -> Value:
         """What ``$name`` stands for."""
         if name in self.variables:
-            return self._filled(name)
+            return self._filled(name, path)
         if name == "device":
             return values.Device()
         if name == "i" or (name.startswith(("index.", "size.")) and NAME.match(name.partition(".")[2])):
@@ -151,15 +150,17 @@ class ValueReader:
         self.report("unknown-var", f"there is no var {name}; {offer}", path, span=span, fix=fix)
         return LOST
 
-    def _filled(self, name: str) -> Value:
-        """A var where it is used; vars of vars must not grow without end."""
+    def _filled(self, name: str, path: Path) -> Value:
+        """A var where it is used; vars of vars must not grow without end, which is said once."""
         value = self.variables[name]
         if not isinstance(value, Literal) or isinstance(value.data, (list, dict, str)):
-            if name not in self._weights:
-                self._weights[name] = weight(value, MAX_FILLED)
-            self._fill += self._weights[name]
             if self._fill > MAX_FILLED:
-                raise CannotMake(f"the vars become more than {MAX_FILLED} values where they are used")
+                return LOST
+            self._fill += weight(value, MAX_FILLED)
+            if self._fill > MAX_FILLED:
+                fix = "use fewer or shorter vars within vars"
+                self.report("bad-value", f"the vars become more than {MAX_FILLED} values here", path, fix=fix)
+                return LOST
         return value
 
     def _is_known_fault(self, name: str, path: Path, span: tuple[int, int]) -> bool:
@@ -268,7 +269,7 @@ class ValueReader:
             fix = "an expression is arithmetic on numbers, text, tuples, vars and i; {$call: ..} calls a function"
             self.report("bad-expression", f"`{text[:60]}` is no expression: {error}", inner, span=error.span, fix=fix)
             return LOST
-        known = {name: self._filled(name) for name in expression.names if name in self.variables}
+        known = {name: self._filled(name, path) for name in expression.names if name in self.variables}
         unknown = [name for name in expression.names if name not in known and not _deferred(name)]
         for name in unknown:
             if self._is_known_fault(name, inner, expression.names[name]):
