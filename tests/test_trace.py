@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
@@ -255,3 +257,16 @@ def test_a_run_without_times_is_refused(tmp_path: Path) -> None:
     edit(run_dir, status="interrupted")
     with pytest.raises(UsageError, match="it has no phases"):
         trace.merge(run_dir)
+
+
+def test_presenters_load_neither_ray_nor_torch(chain: Path) -> None:
+    code = (
+        "import sys\n"
+        "from cgspec import comparing\n"
+        "from cgspec.views import compare, report, runs, trace\n"
+        "run = sys.argv[1]\n"
+        "trace.merge(run), report.report(run), compare.text(comparing.compare(run, run))\n"
+        "print(sorted({'ray', 'torch', 'numpy'} & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(chain)], check=True, capture_output=True, text=True)
+    assert done.stdout == "[]\n"
