@@ -75,7 +75,7 @@ def _own_cost(hop: float) -> Iterator[Row]:
 
 def _calls() -> Iterator[tuple[str, Callable[[], object], Callable[[], object]]]:
     from cgspec import usercode
-    from cgspec.steps import lay_out
+    from cgspec.layout import lay_out
     from cgspec.worker import Job, Worker
 
     found = checked(graphs.hop())
