@@ -44,7 +44,7 @@ class Watchdog(threading.Thread):
         self.under_way = 0
         self.latest = time.monotonic()
         self.fired = False
-        self._stop = threading.Event()
+        self._over = threading.Event()
 
     def expect(self, within: float) -> None:
         """One single deadline for what begins now, e.g. the first iteration; ``progress`` ends it."""
@@ -61,12 +61,12 @@ class Watchdog(threading.Thread):
         self.latest = time.monotonic()
 
     def end(self) -> None:
-        self._stop.set()
+        self._over.set()
 
     def run(self) -> None:
-        while not self._stop.wait(min(PEERS if self.peers else 2.0, self._limit() / TICKS)):
+        while not self._over.wait(min(PEERS if self.peers else 2.0, self._limit() / TICKS)):
             seen = self._bereft() or self._look()
-            if seen is not None and not self._stop.is_set():
+            if seen is not None and not self._over.is_set():
                 self.fired = True
                 self.fire(seen, self._limit())
                 return
@@ -104,6 +104,9 @@ def stalled(
     """The error of a stall: the task that does not come back, or what everybody waits for."""
     busy = max((p for p in seen if p.task is not None), key=lambda p: p.seconds, default=None)
     lines = chain(graph, sources, seen)
+    silent = next((p for p in seen if not p.reachable), None)
+    if busy is None and silent is not None:
+        return _silent(graph, silent, lines, what, phase)
     if busy is None or busy.task is None:
         message = f"{what}; no task is running: " + "; ".join(lines[:3])
         return Stalled(Failure("stall", message, phase=phase, waiting=lines))
@@ -126,6 +129,17 @@ def stalled(
             waiting=lines,
         )
     )
+
+
+def _silent(graph: Graph, silent: Position, lines: tuple[str, ...], what: str, phase: str) -> Stalled:
+    """The error where an actor does not even answer: no Python runs in its process."""
+    actor = graph.actors[silent.actor]
+    message = (
+        f"{what}: actor {actor.name} (pid {silent.pid}) does not answer; its process is stopped, "
+        "or code in it holds Python's interpreter lock"
+    )
+    node = silent.node or None
+    return Stalled(Failure("stall", message, phase=phase, actor=actor.name, node=node, path=actor.path, waiting=lines))
 
 
 def chain(graph: Graph, sources: dict[int, tuple[int, ...]], seen: tuple[Position, ...]) -> tuple[str, ...]:
