@@ -279,7 +279,7 @@ class Script:
             lines.append("# the actors' processes inherit the environment, not sys.path")
             old = 'os.environ.get("PYTHONPATH")'
             lines.append(f'os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), {old}]))')
-        if (buffer := self._buffer()) > BUFFER:
+        if (buffer := self._buffer()) != BUFFER:
             lines.append(f'os.environ["RAY_CGRAPH_buffer_size_bytes"] = "{buffer}"  # of channels that actors write')
             lines.append(f"DAGContext.get_current().buffer_size_bytes = {buffer}  # of those that the driver writes")
         return lines
