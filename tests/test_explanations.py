@@ -11,7 +11,7 @@ import pytest
 from codes import codes
 
 from cgspec import explaining
-from cgspec.check import Checked, check
+from cgspec.checking import Checked, check
 from cgspec.diagnostics import Finding
 from cgspec.errors import UsageError
 from cgspec.rules import running
@@ -21,6 +21,7 @@ EXPLANATIONS = explaining.every()
 BESIDE = {
     "base.yaml": "cgspec: 1\ninputs: {x: 1}\n",
     "ring.yaml": "cgspec: 1\ninclude: [spec.yaml]\n",
+    "broken.py": "class Stage(\n    pass\n",
 }
 """Files that stand beside an example; its first line says so."""
 
