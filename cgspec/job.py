@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cgspec.account import Locate
-from cgspec.check import Checked
+from cgspec.checking import Checked
 from cgspec.diagnostics import Finding
 from cgspec.expectations import Read
 from cgspec.graph import Graph

@@ -69,7 +69,7 @@ def _no_actor(graph: Graph, said: str) -> str:
     return f"there is no actor {said}; {suggest(said, names, noun='actors')}"
 
 
-def options_of(spec: Spec, graph: Graph, root: Path, *, rehearse: bool, log_dir: Path) -> Options:
+def options_of(spec: Spec, graph: Graph, root: Path, *, rehearse: bool, log_dir: Path | None) -> Options:
     """What the engine is asked for."""
     profiles = profiles_of(spec, rehearse=rehearse)
     nsight = [watched(graph, profile) for profile in profiles if profile.kind == "nsight"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cgspec.check import check
+from cgspec.checking import check
 from cgspec.graph import Graph
 
 RESOLVED = "spec.resolved.yaml"

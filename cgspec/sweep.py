@@ -20,7 +20,7 @@ from cgspec import sweeping
 from cgspec.errors import UsageError
 from cgspec.folder import RunFolder
 from cgspec.phases import Observer
-from cgspec.run import Job, Live, Result, run
+from cgspec.running import Job, Live, Result, run
 from cgspec.spec import SweepSpec
 from cgspec.sweeping import Point
 

@@ -26,8 +26,11 @@ _Dumper.add_representer(float, _Dumper.represent_float_short)
 
 
 def _float_text(number: float) -> str:
+    """The shortest text that reads back the same, with a dot: without one PyYAML would add a tag."""
     special = {"nan": ".nan", "inf": ".inf", "-inf": "-.inf"}
-    return special.get(repr(number), repr(number))
+    text = special.get(repr(number), repr(number))
+    mantissa, e, exponent = text.partition("e")
+    return f"{mantissa}.0e{exponent}" if e and "." not in mantissa else text
 
 
 def as_yaml(data: Any) -> str:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cgspec.check import check
+from cgspec.checking import check
 from cgspec.record import Record
-from cgspec.run import Job, Result, run
+from cgspec.running import Job, Result, run
 
 MODEL = """
 import time

@@ -15,7 +15,7 @@ from typing import Any
 
 from mutations import Case, mutation, noise
 
-from cgspec.check import Checked, check
+from cgspec.checking import Checked, check
 from cgspec.views import diagnostics
 
 CASES = {"mutation": mutation, "noise": noise}

@@ -10,7 +10,7 @@ import yaml
 
 from cgspec.graph import Actor, Argument, ClassRef, Graph, Input, InputRef, Pack, Ref, Task, TaskRef
 from cgspec.parsing import ValueReader
-from cgspec.run import Job, Result
+from cgspec.running import Job, Result
 from cgspec.spec import Spec
 from cgspec.values import FunctionRef, Value
 

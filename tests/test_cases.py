@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from codes import codes
 
 from cgspec import explaining
-from cgspec.check import check
+from cgspec.checking import check
 from cgspec.cli import cli
 from cgspec.rules import running
 

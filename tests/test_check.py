@@ -11,7 +11,7 @@ import textwrap
 import pytest
 from click.testing import CliRunner, Result
 
-from cgspec.check import Checked, check
+from cgspec.checking import Checked, check
 from cgspec.cli import cli
 from cgspec.rules.actors import OPTIONS, SET_BY_CGSPEC
 from cgspec.spec import ActorSpec

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from naive import Naive, Stuck
 from random_specs import specs
 
-from cgspec.check import check
+from cgspec.checking import check
 
 VECTORS = pathlib.Path(__file__).parent / "vectors"
 PLAIN = [

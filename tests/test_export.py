@@ -14,8 +14,8 @@ import textwrap
 import pytest
 import yaml
 
-from cgspec.check import Checked, check
-from cgspec.run import Job, run
+from cgspec.checking import Checked, check
+from cgspec.running import Job, run
 from cgspec.views.export import script
 from tests.plain_ray import run_script
 

@@ -14,7 +14,7 @@ from cgspec.cli import cli
 
 PACKAGE = pathlib.Path(__file__).parent.parent / "cgspec"
 HEAVY = {"ray", "torch", "numpy"}
-RUNNING = ("cgspec.worker", "cgspec.profilers", "cgspec.run", "cgspec.starting", "cgspec.cli")
+RUNNING = ("cgspec.worker", "cgspec.profilers", "cgspec.running", "cgspec.starting", "cgspec.cli")
 """What executes something, with the modules below; ``cgspec.engines`` itself is an interface, its modules are not."""
 LIVE = ("cgspec.views.progress", "cgspec.views.sweeps")
 """Views of what is still running."""
@@ -84,7 +84,7 @@ def test_ray_is_imported_with_a_module_only_in_engines_and_raynames() -> None:
 
 
 @pytest.mark.parametrize(
-    "start", ["cgspec", "cgspec.check", "cgspec.cli", "cgspec.worker", "cgspec.recorder", "cgspec.usercode"]
+    "start", ["cgspec", "cgspec.checking", "cgspec.cli", "cgspec.worker", "cgspec.recorder", "cgspec.usercode"]
 )
 def test_what_checks_and_what_lives_in_an_actor_loads_nothing_heavy(start: str) -> None:
     assert {item.partition(".")[0] for item in reached([start])} & HEAVY == set()
@@ -98,7 +98,7 @@ def test_views_load_nothing_heavy_and_read_graph_and_record_only(view: str) -> N
 
 def test_the_front_end_knows_nothing_of_execution() -> None:
     others = ["cgspec.engines", "cgspec.phases", "cgspec.record", "cgspec.views"]
-    assert {item for item in reached(["cgspec.check"]) if runs(item) or below(item, others)} == set()
+    assert {item for item in reached(["cgspec.checking"]) if runs(item) or below(item, others)} == set()
 
 
 def test_the_vocabulary_knows_nothing_of_the_front_end() -> None:
@@ -107,7 +107,7 @@ def test_the_vocabulary_knows_nothing_of_the_front_end() -> None:
 
 
 def test_engines_worker_and_profilers_know_nothing_of_the_run() -> None:
-    above = ["cgspec.run", "cgspec.sweep", "cgspec.cli", "cgspec.views", "cgspec.check"]
+    above = ["cgspec.running", "cgspec.sweep", "cgspec.cli", "cgspec.views", "cgspec.checking"]
     lower = [
         name
         for name in MODULES

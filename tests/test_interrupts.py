@@ -16,14 +16,14 @@ from scripted import Scripted, scripted
 
 from cgspec.errors import Failure, TaskRaised
 from cgspec.record import load
-from cgspec.run import run
+from cgspec.running import run
 
 SIGNALLED = """
 import sys
 sys.path.insert(0, {tests!r})
 from pathlib import Path
 from jobs import job, one
-from cgspec.run import run
+from cgspec.running import run
 
 class Tell:
     def phase(self, name, total): print(name, flush=True)

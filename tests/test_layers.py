@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cgspec.check import Checked, check
+from cgspec.checking import Checked, check
 from cgspec.merging import merge, put
 
 BASE = """

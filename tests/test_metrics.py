@@ -12,12 +12,12 @@ from jobs import actor, fan, graph, job, one, task
 
 from cgspec import expressions
 from cgspec.analysis import Spans
-from cgspec.check import check
+from cgspec.checking import check
 from cgspec.formulas import Formula, all_bytes, built_in
 from cgspec.graph import Graph, InputRef, Payload, TaskRef
 from cgspec.job import Job
 from cgspec.readout import Readout, busy_times, edge_times
-from cgspec.run import run
+from cgspec.running import run
 from cgspec.views.summary import text, to_json
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cgspec.check import Checked, check
+from cgspec.checking import Checked, check
 from cgspec.graph import Graph, TaskRef
 
 EXAMPLES = pathlib.Path(__file__).parent / "examples"

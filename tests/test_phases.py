@@ -18,7 +18,7 @@ from cgspec.engines import ENGINES, Options
 from cgspec.errors import ActorDied, Failure, RunError, Stalled
 from cgspec.graph import Graph
 from cgspec.record import load
-from cgspec.run import Job, run
+from cgspec.running import Job, run
 from cgspec.views.summary import text
 
 

@@ -19,7 +19,7 @@ from cgspec.errors import NotAble, UsageError
 from cgspec.folder import RunFolder, safe_name
 from cgspec.record import Record, load
 from cgspec.redaction import Redactor, looks_secret
-from cgspec.run import run
+from cgspec.running import run
 from cgspec.showing import plain, short
 from cgspec.views.summary import text, to_json
 from cgspec.writing import as_yaml
@@ -152,7 +152,7 @@ import sys, os, signal, threading
 sys.path.insert(0, {tests!r})
 from pathlib import Path
 from jobs import job, one
-from cgspec.run import run
+from cgspec.running import run
 threading.Timer(1.5, lambda: os.kill(os.getpid(), signal.SIGKILL)).start()
 run(job(one("nap", 1, {{"seconds": 0.02}}), Path({root!r}), run={{"iterations": 100000, "warmup": 3}}))
 """

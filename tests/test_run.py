@@ -13,7 +13,7 @@ from jobs import actor, fan, graph, job, one, samples, task
 from cgspec.errors import Failure, RunError, SpecError, UsageError
 from cgspec.graph import InputRef, Pack, TaskRef
 from cgspec.record import load
-from cgspec.run import run
+from cgspec.running import run
 from cgspec.views.summary import error_json, text, to_json
 
 

@@ -6,7 +6,7 @@ import textwrap
 import pytest
 from test_cli import ACTORS, cgspec
 
-from cgspec.check import check
+from cgspec.checking import check
 from cgspec.spec import SweepSpec
 from cgspec.sweeping import covering, points, turns
 

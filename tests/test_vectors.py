@@ -8,7 +8,7 @@ import pathlib
 import pytest
 from described import described
 
-from cgspec.check import check
+from cgspec.checking import check
 
 VECTORS = pathlib.Path(__file__).parent / "vectors"
 SPECS = sorted(VECTORS.glob("*.yaml"))

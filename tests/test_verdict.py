@@ -13,7 +13,7 @@ from cgspec.engines import Phase, PhaseData, TaskTimes
 from cgspec.graph import Graph, InputRef, TaskRef
 from cgspec.phases import Passed, Plan
 from cgspec.record import LimitsRecord
-from cgspec.run import run
+from cgspec.running import run
 from cgspec.views.summary import text
 
 MS = 1_000_000

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from cgspec.check import Checked
+from cgspec.checking import Checked
 from cgspec.diagnostics import Path
 from cgspec.writing import as_yaml
 

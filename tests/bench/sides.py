@@ -16,7 +16,7 @@ from itertools import pairwise
 from types import ModuleType
 from typing import Any
 
-from cgspec.check import Checked, check
+from cgspec.checking import Checked, check
 from cgspec.interrupts import Signals
 
 HERE = pathlib.Path(__file__).parent
@@ -126,7 +126,7 @@ class Cgspec:
         from cgspec.feed import Feed
         from cgspec.phases import Pass, Plan
         from cgspec.plans import options_of
-        from cgspec.run import SILENT
+        from cgspec.running import SILENT
 
         found = checked(text, **overrides)
         assert found.graph is not None and found.spec is not None

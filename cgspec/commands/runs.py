@@ -1,0 +1,125 @@
+"""Verbs that run a spec, or look at one that runs: run."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cgspec.checking import Checked, check
+from cgspec.commands.printing import require, spec_options
+from cgspec.errors import CgspecError, UsageError
+
+if TYPE_CHECKING:
+    from cgspec.job import Job
+    from cgspec.spec import SweepSpec
+    from cgspec.sweeping import Choice, Point
+
+ENGINES = ("compiled", "direct", "local")
+PROFILERS = ("none", "timeline", "torch", "nsight", "nvtx")
+RAY_SWITCHES = {"RAY_CGRAPH_ENABLE_TORCH_PROFILING": "torch", "RAY_CGRAPH_ENABLE_NVTX_PROFILING": "nvtx"}
+"""Ray's own switches in the user's environment, and the profilers that they choose."""
+
+
+@click.command("run")
+@spec_options
+@click.option("--engine", type=click.Choice(ENGINES), help="What executes the graph.")
+@click.option("-n", "--iterations", type=click.IntRange(min=1), help="Iterations of the measure phase.")
+@click.option("--profile", type=click.Choice(PROFILERS), multiple=True, help="Profile with this.")
+@click.option("--rehearse", is_flag=True, help="Run a GPU spec on CPUs.")
+@click.option("--only", type=click.IntRange(min=0), metavar="N", help="Run iteration N alone.")
+@click.option("--out", type=click.Path(file_okay=False), default="runs", help="Folder of the run folders.")
+@click.option("--resume", type=click.Path(path_type=pathlib.Path), metavar="DIR", help="Go on with a sweep.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
+def run_command(spec: str, overrides: Sequence[str], as_json: bool, **options: Any) -> int:
+    """Run a spec; leaves a run folder and prints a summary."""
+    began = time.monotonic()
+    try:
+        return _run(spec, overrides, as_json, began, options)
+    except CgspecError as error:
+        if not as_json:
+            raise
+        from cgspec.views.summary import error_json
+
+        click.echo(json.dumps(error_json(error), indent=2, ensure_ascii=False))
+        return error.exit_code
+
+
+def _run(spec: str, overrides: Sequence[str], as_json: bool, began: float, options: dict[str, Any]) -> int:
+    checked = _checked(spec, overrides, options)
+    require(checked)
+    assert checked.spec is not None
+    if checked.spec.sweep is not None:
+        return _sweep(checked, checked.spec.sweep, overrides, as_json, options)
+    if options["resume"] is not None:
+        raise UsageError(f"{spec} has no sweep that could be resumed")
+    from cgspec.running import run
+    from cgspec.views import progress, summary
+
+    job = _job(checked, overrides, began, options)
+    with progress.observer(sys.stderr) as observer:
+        result = run(job, observer)
+    if as_json:
+        click.echo(json.dumps(summary.to_json(result.record), indent=2, ensure_ascii=False))
+    else:
+        summary.show(result.record, sys.stdout)
+    return result.exit_code
+
+
+def _sweep(checked: Checked, swept: SweepSpec, overrides: Sequence[str], as_json: bool, options: dict[str, Any]) -> int:
+    from cgspec.sweep import Sweep
+    from cgspec.views import progress, sweeps
+
+    def job(point: Point, out: pathlib.Path) -> Job:
+        made = _checked(checked.file, overrides, options, point=point.choice)
+        return replace(_job(made, overrides, time.monotonic(), options), out=out, name=f"{point.number:03}")
+
+    sweep = Sweep(checked.name, swept, job, checked.data)
+    sweep.begin(pathlib.Path(options["out"]), options["resume"])
+    with progress.observer(sys.stderr) as observer:
+        code = sweep.run(observer)
+    click.echo(json.dumps(sweeps.as_data(sweep), indent=2) if as_json else sweeps.text(sweep))
+    return code
+
+
+def _checked(spec: str, overrides: Sequence[str], options: dict[str, Any], point: Choice | None = None) -> Checked:
+    return check(
+        spec,
+        overrides=[*overrides, *_option_overrides(options)],
+        variant=options["variant"],
+        allow_import=options["allow_import"],
+        rehearse=options["rehearse"],
+        point=point,
+    )
+
+
+def _option_overrides(options: dict[str, Any]) -> list[str]:
+    """Flags as overrides, so that a finding about one has a place."""
+    profiles = list(options["profile"]) or [kind for name, kind in RAY_SWITCHES.items() if os.environ.get(name) == "1"]
+    said = [f"profile=[{', '.join(profiles)}]"] if profiles else []
+    if options["iterations"] is not None:
+        said.append(f"run.iterations={options['iterations']}")
+    if options["engine"] is not None:
+        said.append(f"engine.kind={options['engine']}")
+    return said
+
+
+def _job(checked: Checked, overrides: Sequence[str], began: float, options: dict[str, Any]) -> Job:
+    from cgspec.job import Job
+
+    said = dict(text.split("=", 1) for text in [*overrides, *_option_overrides(options)])
+    return Job.of(
+        checked,
+        overrides={**({"variant": options["variant"]} if options["variant"] else {}), **said},
+        out=pathlib.Path(options["out"]),
+        rehearse=options["rehearse"],
+        only=options["only"],
+        began=began,
+    )
