@@ -13,6 +13,8 @@ from cgspec.spec import ActorSpec, Spec, TaskSpec
 from cgspec.validation import Validated
 
 COLLECTIVES = ("allreduce", "allgather", "reducescatter")
+MAX_FINDINGS = 300
+"""Findings of families and references that are told."""
 MEMBER = "member"
 """The axis that ``members`` of a collective make."""
 
@@ -95,8 +97,14 @@ class Catalogue:
     unknown_reads: bool = False
     findings: list[Finding] = field(default_factory=list)
 
+    @property
+    def full(self) -> bool:
+        """Whether enough is wrong already: who has more problems than these has one cause for most of them."""
+        return len(self.findings) >= MAX_FINDINGS
+
     def report(self, code: str, message: str, path: Path, **more: Any) -> None:
-        self.findings.append(Finding(code, message, path, **more))
+        if not self.full:
+            self.findings.append(Finding(code, message, path, **more))
 
     def is_faulty(self, section: str, name: str) -> bool:
         return (section, name) in self.faulty or self.is_lost(section)

@@ -10,6 +10,11 @@ from dataclasses import dataclass
 
 from cgspec.diagnostics import Finding, Path, Related
 
+MAX_CHAIN = 24
+MAX_ORDER_STEPS = 6
+MAX_RELATED = 8
+"""How much of a long cycle is told."""
+
 
 @dataclass(frozen=True)
 class Vertex:
@@ -148,16 +153,30 @@ class Ordering:
                 return steps[::-1]
 
 
+def _chain(names: Sequence[str], kinds: Sequence[str]) -> str:
+    """The steps of a cycle in one line; of a long one its ends and its order steps, which are what can be changed."""
+    said = {0, 1, 2, len(names) - 1}
+    said.update([n for n, kind in enumerate(kinds) if kind == "order"][:MAX_ORDER_STEPS])
+    said = said if len(names) > MAX_CHAIN else set(range(len(names)))
+    shown, last = "", -1
+    for n in sorted(said):
+        left_out = n - last - 1
+        shown += f"({left_out} more) -> " if left_out else ""
+        shown += f"{names[n]} -{kinds[n]}-> "
+        last = n
+    return shown + names[0]
+
+
 def explain_cycle(cycle: Cycle, vertices: Sequence[Vertex], actors: Sequence[str]) -> Finding:
     """The finding for a cycle: which steps are data and which are order, and a slot where one would do."""
     first = vertices[cycle.steps[0][0]]
     if len(cycle.steps) == 1 and cycle.steps[0][1] == "order":
         return _twice_in_group(first, actors[first.actor])
     names = [vertices[number].name for number, _ in cycle.steps]
-    chain = "".join(f"{name} -{kind}-> " for name, (_, kind) in zip(names, cycle.steps, strict=True)) + names[0]
+    chain = _chain(names, [kind for _, kind in cycle.steps])
     order_steps = [n for n, (_, kind) in enumerate(cycle.steps) if kind == "order"]
     others = dict.fromkeys(vertices[number].path for number, _ in cycle.steps if vertices[number].path != first.path)
-    related = tuple(Related(f"{path[1]} is here", path, "key") for path in others)
+    related = tuple(Related(f"{path[1]} is here", path, "key") for path in list(others)[:MAX_RELATED])
     if not order_steps:
         return _data_cycle(first, chain, related, alone=len(cycle.steps) == 1)
     at = order_steps[0]

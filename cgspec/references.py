@@ -217,7 +217,7 @@ class ReferenceReader:
         self._break("unknown-reference", f"there is no input {name}; {offer}", path, span=(start, start + len(name)))
 
     def _unknown_task(self, name: str, path: Path) -> NoReturn:
-        if name in self.task_names or self.catalogue.is_faulty("tasks", name):
+        if self.catalogue.full or name in self.task_names or self.catalogue.is_faulty("tasks", name):
             raise Broken
         span = (0, len(name))
         if name.startswith("$"):
