@@ -9,6 +9,7 @@ from typing import Any
 from cgspec.conditions import CONDITIONS, Condition, Outcome, Seen
 from cgspec.diagnostics import Path
 from cgspec.graph import Graph
+from cgspec.observing import OBSERVABLE, Observed, Sight, value_path
 from cgspec.showing import short
 from cgspec.spec import ExpectSpec
 from cgspec.usercode import describe
@@ -56,6 +57,8 @@ class _Look:
     failed: int = 0
     outcome: Outcome | None = None
     iteration: int | None = None
+    path: Path = ()
+    sight: Sight | None = None
 
     def look(self, outputs: Sequence[object], seen: Seen) -> None:
         """Looks once more."""
@@ -64,6 +67,16 @@ class _Look:
         if not self.failed:
             self.outcome, self.iteration = outcome, seen.scope.i
         self.failed += not outcome.passed
+        if self.sight is not None:
+            self._observe(self.sight, outputs[self.output])
+
+    def _observe(self, sight: Sight, value: object) -> None:
+        try:
+            sight.see(_item(value, self.item))
+        except _NoItem as missing:
+            sight.blind(f"it is {missing}")
+        except (Exception, SystemExit) as error:
+            sight.blind(f"it cannot be looked at: {describe(error)[0]}")
 
     def _judged(self, value: object, seen: Seen) -> Outcome:
         try:
@@ -100,10 +113,13 @@ class Judge:
         graph: says which outputs there are.
         entries: ``spec.expect``; those on metrics are left to ``judge_metric``.
         read: parses the values that stay raw in the spec.
+        observe: whether to tell, in the end, under which values the conditions would have held (``observed``).
     """
 
-    def __init__(self, graph: Graph, entries: Sequence[ExpectSpec], read: Read) -> None:
+    def __init__(self, graph: Graph, entries: Sequence[ExpectSpec], read: Read, *, observe: bool = False) -> None:
         self._looks = [look for number, entry in enumerate(entries) for look in _looks(graph, number, entry, read)]
+        for look in self._looks if observe else ():
+            look.sight = Sight(str(look.path[2])) if look.path[2] in OBSERVABLE else None
         self._at = {at: [look for look in self._looks if look.at == at] for at in ("first", "every", "last")}
         self.looks_at_every = bool(self._at["every"])
 
@@ -115,6 +131,18 @@ class Judge:
     def verdicts(self) -> tuple[Verdict, ...]:
         """One per condition, in the order of the spec."""
         return tuple(look.summed_up() for look in self._looks)
+
+    def observed(self) -> tuple[Observed, ...]:
+        """Of every condition that failed, what would have held in all iterations that were looked at."""
+        return tuple(_observed(look) for look in self._looks if look.failed)
+
+
+def _observed(look: _Look) -> Observed:
+    number, condition = int(look.path[1]), str(look.path[2])
+    path = value_path(number, condition)
+    if look.sight is None:
+        return Observed(look.verdict.what, path, why=f"{condition} says no value that could be written")
+    return Observed(look.verdict.what, path, look.sight.text, look.sight.why)
 
 
 def _looks(graph: Graph, number: int, entry: ExpectSpec, read: Read) -> Iterator[_Look]:
@@ -129,7 +157,7 @@ def _looks(graph: Graph, number: int, entry: ExpectSpec, read: Read) -> Iterator
         path: Path = ("expect", number, name)
         what = f"output {entry.output}{item} {name.replace('_', ' ')}"
         condition = make(said, lambda data, path=path: read(data, path))  # type: ignore[misc]
-        yield _Look(Verdict(what, ("expect", number)), place, entry.item, entry.at, condition)
+        yield _Look(Verdict(what, ("expect", number)), place, entry.item, entry.at, condition, path=path)
 
 
 def output_place(graph: Graph, output: str | int) -> int:

@@ -36,6 +36,7 @@ class Job:
         out: the folder of all runs; ``name`` is this one's below it (default: the graph's).
         rehearse: on CPUs.
         only: run this measured iteration alone.
+        observe: whether to find out under which values failed expectations would have held (``Result.observed``).
         began: ``time.monotonic()`` when the process began, for the time to the first result.
     """
 
@@ -53,6 +54,7 @@ class Job:
     name: str | None = None
     rehearse: bool = False
     only: int | None = None
+    observe: bool = False
     began: float | None = None
 
     @classmethod

@@ -61,6 +61,12 @@ class Sources:
         best = self._best(path, on, span)
         return best[1] if best else None
 
+    def owner(self, path: Path) -> Layer | None:
+        """The layer that said the value at a path; None where none has the whole path."""
+        best = self._best(path, "value", None)
+        located = best[0].locate(path, "value", None) if best else None
+        return best[0] if best and located and located[1] == len(path) else None
+
     def origin(self, path: Path) -> str:
         """Which layer said the value at a path, for ``show --origin``."""
         best = self._best(path, "value", None)

@@ -27,6 +27,7 @@ from cgspec.interrupts import Signals
 from cgspec.job import Job as Job
 from cgspec.looks import judge_looks
 from cgspec.metrics import judge_metrics
+from cgspec.observing import Observed
 from cgspec.outputs import formed
 from cgspec.phases import NOBODY, Observer, Pass, Passed, Plan
 from cgspec.plans import Setup, options_of, plans_of, setups_of, skipped
@@ -43,6 +44,7 @@ class Result:
         first, last: the outputs of the first and the last measured iteration, in the form of the spec; None if there
             were none.
         error: what ended it early, if anything did.
+        observed: where the job asked for it: of every condition on an output that failed, what would have held.
     """
 
     record: Record
@@ -51,6 +53,7 @@ class Result:
     first: object = None
     last: object = None
     error: RunError | None = None
+    observed: tuple[Observed, ...] = ()
 
     @property
     def status(self) -> str:
@@ -140,7 +143,7 @@ class _Run:
         self.chronicle = Chronicle(job, folder, observer)
         self.engine: Engine | None = None
         self.feed = Feed(job.graph)
-        self.judge = _Looker(self.feed, Judge(job.graph, job.spec.expect, job.read))
+        self.judge = _Looker(self.feed, Judge(job.graph, job.spec.expect, job.read, observe=job.observe))
         self.error: RunError | None = None
         self.crashed = False
         self.measured: Passed | None = None
@@ -315,7 +318,8 @@ class _Run:
         error = self.error or self.chronicle.trouble()
         failed = any(verdict.passed is False for verdict in self.chronicle.record.expect)
         code = error.exit_code if error is not None else int(failed)
-        return Result(self.chronicle.told(), self.folder.path, code, first, last, error)
+        observed = self.judge.judge.observed() if self.job.observe else ()
+        return Result(self.chronicle.told(), self.folder.path, code, first, last, error, observed)
 
 
 class _Looker:

@@ -89,6 +89,11 @@ class Document:
             return self._place_within(node, span), found
         return (self._place(node) if node is not None else Place(self.file, 1, 1, 2, self.line(1))), found
 
+    def nodes(self, path: Path) -> tuple[yaml.Node | None, yaml.Node] | None:
+        """The key's node, where there is a key, and the value's at a path; None where not all of the path is there."""
+        key, node, found = self._walk(path)
+        return (key, node) if node is not None and found == len(path) else None
+
     def line(self, number: int) -> str:
         """The text of a line, from 1."""
         starts = self._starts()

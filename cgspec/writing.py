@@ -25,12 +25,50 @@ _Dumper.add_representer(str, _Dumper.represent_text)
 _Dumper.add_representer(float, _Dumper.represent_float_short)
 
 
+_SPECIAL = {"nan": ".nan", "inf": ".inf", "-inf": "-.inf"}
+
+
 def _float_text(number: float) -> str:
     """The shortest text that reads back the same, with a dot: without one PyYAML would add a tag."""
-    special = {"nan": ".nan", "inf": ".inf", "-inf": "-.inf"}
-    text = special.get(repr(number), repr(number))
+    text = _SPECIAL.get(repr(number), repr(number))
     mantissa, e, exponent = text.partition("e")
     return f"{mantissa}.0e{exponent}" if e and "." not in mantissa else text
+
+
+_WORD = re.compile(r"[A-Za-z_](?:[A-Za-z0-9_ ./-]*[A-Za-z0-9_./-])?\Z")
+"""Text that can stand without quotes anywhere, but for the words of ``_TAKEN``."""
+_TAKEN = frozenset({"null", "Null", "NULL", "true", "True", "TRUE", "false", "False", "FALSE"})
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+def as_flow(data: Any) -> str:
+    """Raw spec data in one line of flow YAML that is read back as the same."""
+    if data is None:
+        return "null"
+    if isinstance(data, bool):
+        return str(data).lower()
+    if isinstance(data, float):
+        return _SPECIAL.get(repr(data), repr(data))
+    if isinstance(data, str):
+        return data if _WORD.match(data) and data not in _TAKEN else quoted(data)
+    if isinstance(data, list):
+        return f"[{', '.join(map(as_flow, data))}]"
+    if isinstance(data, dict):
+        return "{" + ", ".join(f"{as_flow(key)}: {as_flow(value)}" for key, value in data.items()) + "}"
+    assert isinstance(data, int), data
+    return str(data)
+
+
+def quoted(text: str) -> str:
+    """Text in double quotes; what is no printable character is escaped."""
+    return '"' + "".join(_ESCAPES.get(char) or _character(char) for char in text) + '"'
+
+
+def _character(char: str) -> str:
+    if char.isprintable() and char != "\ufeff":
+        return char
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def as_yaml(data: Any) -> str:

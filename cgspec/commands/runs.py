@@ -19,6 +19,7 @@ from cgspec.errors import CgspecError, UsageError
 
 if TYPE_CHECKING:
     from cgspec.job import Job
+    from cgspec.running import Result
     from cgspec.spec import SweepSpec
     from cgspec.sweeping import Choice, Point
 
@@ -37,6 +38,7 @@ RAY_SWITCHES = {"RAY_CGRAPH_ENABLE_TORCH_PROFILING": "torch", "RAY_CGRAPH_ENABLE
 @click.option("--only", type=click.IntRange(min=0), metavar="N", help="Run iteration N alone.")
 @click.option("--out", type=click.Path(file_okay=False), default="runs", help="Folder of the run folders.")
 @click.option("--resume", type=click.Path(path_type=pathlib.Path), metavar="DIR", help="Go on with a sweep.")
+@click.option("--update-expect", is_flag=True, help="Write observed values into expectations that failed.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 def run_command(spec: str, overrides: Sequence[str], as_json: bool, **options: Any) -> int:
     """Run a spec; leaves a run folder and prints a summary."""
@@ -56,21 +58,45 @@ def _run(spec: str, overrides: Sequence[str], as_json: bool, began: float, optio
     checked = _checked(spec, overrides, options)
     require(checked)
     assert checked.spec is not None
+    if checked.spec.sweep is not None and options["update_expect"]:
+        raise UsageError(f"--update-expect cannot choose among the points of a sweep; fix one: {spec} sweep=null")
     if checked.spec.sweep is not None:
         return _sweep(checked, checked.spec.sweep, overrides, as_json, options)
     if options["resume"] is not None:
         raise UsageError(f"{spec} has no sweep that could be resumed")
+    if options["update_expect"] and options["only"] is not None:
+        raise UsageError("--update-expect looks at all iterations, so it does not go with --only")
     from cgspec.running import run
-    from cgspec.views import progress, summary
+    from cgspec.views import progress
 
     job = _job(checked, overrides, began, options)
     with progress.observer(sys.stderr) as observer:
         result = run(job, observer)
+    if options["update_expect"]:
+        return _told_and_updated(checked, result, as_json)
+    _tell(result, as_json)
+    return result.exit_code
+
+
+def _tell(result: Result, as_json: bool, **more: Any) -> None:
+    from cgspec.views import summary
+
     if as_json:
-        click.echo(json.dumps(summary.to_json(result.record), indent=2, ensure_ascii=False))
+        click.echo(json.dumps(summary.to_json(result.record) | more, indent=2, ensure_ascii=False))
     else:
         summary.show(result.record, sys.stdout)
-    return result.exit_code
+
+
+def _told_and_updated(checked: Checked, result: Result, as_json: bool) -> int:
+    """Writes what was observed into the spec, if the run came to its end; 0 where the spec now says what it gave."""
+    from cgspec import updating
+    from cgspec.views import updates as views
+
+    ended = result.error is None
+    updates = updating.update(checked.sources, checked.data, result.observed) if ended else []
+    _tell(result, as_json, updates=views.as_data(updates))
+    click.echo(views.text(updates, ended=ended), err=as_json)
+    return 0 if updating.settles(result.record, updates) else result.exit_code
 
 
 def _sweep(checked: Checked, swept: SweepSpec, overrides: Sequence[str], as_json: bool, options: dict[str, Any]) -> int:
@@ -121,5 +147,6 @@ def _job(checked: Checked, overrides: Sequence[str], began: float, options: dict
         out=pathlib.Path(options["out"]),
         rehearse=options["rehearse"],
         only=options["only"],
+        observe=options["update_expect"],
         began=began,
     )
