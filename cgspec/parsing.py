@@ -10,6 +10,7 @@ from typing import Literal as Choice
 
 from cgspec import expressions, values
 from cgspec.diagnostics import Finding, Path, nearest, suggest
+from cgspec.making import Maker
 from cgspec.values import DTYPES, MAKERS, SPECIAL, CannotMake, FunctionRef, Literal, Value
 from cgspec.weights import weight
 
@@ -193,7 +194,7 @@ class ValueReader:
             return LOST
         return self._made(key, maker, data, path)
 
-    def _made(self, key: str, maker: values.Maker, data: dict[Any, Any], path: Path) -> Value:
+    def _made(self, key: str, maker: Maker, data: dict[Any, Any], path: Path) -> Value:
         inner, inner_path = data, path
         if maker.nested:
             self._check_keys(key, data, (key,), (), path, inside=(*maker.required, *maker.optional))
