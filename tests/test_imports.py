@@ -18,7 +18,7 @@ RUNNING = ("cgspec.worker", "cgspec.profilers", "cgspec.running", "cgspec.starti
 """What executes something, with the modules below; ``cgspec.engines`` itself is an interface, its modules are not."""
 LIVE = ("cgspec.views.progress", "cgspec.views.sweeps")
 """Views of what is still running."""
-VOCABULARY = ("errors", "diagnostics", "classes", "quantities", "expressions", "values", "graph", "places")
+VOCABULARY = ("errors", "diagnostics", "classes", "quantities", "expressions", "making", "values", "graph", "places")
 
 
 def name_of(path: pathlib.Path) -> str:
