@@ -89,6 +89,11 @@ class Chronicle:
         moment = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
         self._folder.append("log.txt", f"{moment} {self._redactor.text(text)}\n")
 
+    def reachable(self, socket: Path | None) -> None:
+        """The run answers whoever asks where it is."""
+        self.record.where = str(socket) if socket is not None else None
+        self._save()
+
     def placed(self, engine: Engine) -> None:
         """Actors are live and the graph is compiled."""
         self.record.actors = account.actor_records(self._job.graph, engine.nodes)
@@ -205,7 +210,7 @@ class Chronicle:
     def close(self, error: RunError | None, *, crashed: bool) -> None:
         """Says how the run ended."""
         record = self.record
-        record.ended = now()
+        record.ended, record.where = now(), None
         if error is not None:
             record.failure = account.failure_record(error.failure, self._job.locate)
         failed = any(verdict.passed is False for verdict in record.expect)

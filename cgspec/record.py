@@ -148,7 +148,8 @@ class Record(Part):
 
     ``status`` is ``running`` until the record is closed, then the word of ``run --json``, or ``crashed`` where cgspec
     itself failed. ``pid`` and ``machine.host`` tell whether a run that says ``running`` still does (``state``).
-    ``metrics`` are the spec's own, None where one has no value.
+    ``where`` is the socket on which a live run tells where it is. ``metrics`` are the spec's own, None where one has no
+    value.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -158,6 +159,7 @@ class Record(Part):
     started: str
     ended: str | None = None
     pid: int = 0
+    where: str | None = None
     run_dir: str = ""
     spec_file: str | None = None
     root: str = ""

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cgspec.chronicle import Chronicle
 from cgspec.conditions import Seen
@@ -33,6 +34,7 @@ from cgspec.phases import NOBODY, Observer, Pass, Passed, Plan
 from cgspec.plans import Setup, options_of, plans_of, setups_of, skipped
 from cgspec.record import Record
 from cgspec.values import CannotMake
+from cgspec.whereabouts import Beacon, actors_told
 
 
 @dataclass
@@ -153,8 +155,10 @@ class _Run:
         """Everything up to the last phase; the errors that a run can end with stay in ``error``."""
         self.crashed = True
         try:
-            self._start()
-            self._phases()
+            with Beacon(self._whereabouts) as beacon:
+                self.chronicle.reachable(beacon.path)
+                self._start()
+                self._phases()
         except RunError as error:
             self.error = self.error or error
         except KeyboardInterrupt:
@@ -270,6 +274,19 @@ class _Run:
         phase, done = self.current.plan.phase, len(self.current.passed.done)
         message = f"{what} arrived in the {phase.name} phase, after {done} of {phase.iterations} iterations"
         return Interrupted(Failure("interrupted", message, phase=phase.name))
+
+    def _whereabouts(self) -> dict[str, Any]:
+        """What ``cgspec where`` is told, on the beacon's thread."""
+        engine, current = self.engine, self.current
+        if engine is None or current is None:
+            startup = dict(engine.startup) if engine is not None else {}
+            seconds = time.monotonic() - self.began
+            return {"phase": "startup", "startup": startup, "seconds": seconds, "actors": [], "chain": []}
+        plan, passed = current.plan, current.passed
+        latest = [*passed.submitted[:1], *passed.done[-1:]] or [time.monotonic_ns()]
+        told = {"phase": plan.phase.name, "done": len(passed.done), "asked": plan.phase.iterations}
+        told |= {"seconds": (time.monotonic_ns() - latest[-1]) / 1e9}
+        return told | actors_told(self.job.graph, engine.where(), first=plan.first)
 
     def close_record(self) -> None:
         """Says how it ended, before anything is taken down."""
