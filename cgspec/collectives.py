@@ -23,7 +23,7 @@ def unfit(collective: Collective, size: int, operands: Sequence[object]) -> str 
             return f"an operand of {collective.kind} has to be a tensor, and it is a {type(operand).__name__}"
     tensors: Sequence[Tensor] = operands
     kinds = {str(tensor.dtype) for tensor in tensors}
-    if len(kinds) > 1:
+    if len(kinds) > 1 and collective.kind == "allreduce":
         return f"the operands of one fused {collective.kind} need one dtype, and these have {', '.join(sorted(kinds))}"
     for tensor in tensors:
         if collective.kind != "allreduce" and tensor.dim() == 0:

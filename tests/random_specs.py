@@ -60,11 +60,15 @@ class Maker:
             found.append(left.pop(self.whole(0, len(left) - 1)))
         return found
 
-    def spec(self) -> dict[str, Any]:
+    def hire(self) -> None:
+        """Draws the axes and the actors."""
         self.sizes = {axis: self.whole(1, 3) for axis in ("a", "b", "c", "mb")}
         for n in range(self.whole(1, 3)):
             axes = {axis: self.sizes[axis] for axis in self.some("abc", 2)}
             self.actors[f"w{n}"] = {"class": "actors.py:Part", "num_gpus": 1, **({"axes": axes} if axes else {})}
+
+    def spec(self) -> dict[str, Any]:
+        self.hire()
         self.inputs["x"] = 1
         if axes := {axis: self.sizes[axis] for axis in self.some(("a", "b", "mb"), 2)}:
             self.inputs["y"] = {"$each": 2, "axes": axes}
@@ -118,13 +122,14 @@ class Maker:
         known = [s for s in self.shells if s.group_axes and s.returns != []]
         if not known:
             return None
-        source = self.one_of(known)
+        several = [shell for shell in known if shell.returns]
+        source = self.one_of(several if several and self.chance(40) else known)
         over = self.some(source.group_axes, 2) or source.group_axes[:1]
         picks = self.some([axis for axis in source.axes if axis not in over], 1)
         kind = self.one_of(("allreduce", "allgather", "reducescatter"))
         axes = {axis: size for axis, size in source.axes.items() if axis not in picks}
         groups = [axis for axis in source.group_axes if axis in axes]
-        if source.returns and not picks and self.chance(50):
+        if source.returns and not picks and self.chance(80):
             spec: dict[str, Any] = {kind: [f"{source.name}.{ret}" for ret in source.returns], "axis": over}
             spec["returns"] = ["p", "q"]
             return Shell(name, axes, axes, spec, groups, source.actors, ["p", "q"])

@@ -110,6 +110,21 @@ def test_fused_operands_differ_in_shape(kind: str) -> None:
     assert isinstance(found[2], tuple) and torch.equal(found[2][0], a) and torch.equal(found[2][1], b)
 
 
+def test_fused_allgathers_and_reducescatters_are_one_after_the_other(kind: str) -> None:
+    drawing = members(2)
+    for rank in range(2):
+        drawing.task(f"p.{rank}", f"m.{rank}.pair", {"x": "inputs.x"}, returns=("a", "b"))
+        drawing.task(f"q.{rank}", f"m.{rank}.make", {"x": "inputs.x"}, consts={"rows": 2, "dtype": "int64"})
+    drawing.collective("g", "allgather", [["p.0.a", "q.0"], ["p.1.a", "q.1"]], returns=("a", "b"))
+    drawing.collective("r", "reducescatter", [["p.0.a", "q.0"], ["p.1.a", "q.1"]], returns=("a", "b"))
+    unread = ("g.0.b", "g.1.a", "r.0.a", "r.1.b", "p.0.b", "p.1.b")
+    graph = drawing.graph("g.0.a", "g.1.b", "r.0.b", "r.1.a", unread=unread)
+    (found,) = run(graph, [[3]], opt(kind))
+    assert found[0].tolist() == [[3.0] * 3] * 2 + [[4.0] * 3] * 2
+    assert found[1].tolist() == [[3, 3], [13, 13], [4, 4], [14, 14]]
+    assert (found[2].tolist(), found[3].tolist()) == ([[7, 7]], [[7.0] * 3])
+
+
 def test_a_group_of_one_gives_the_operand_itself_as_another_tensor(kind: str) -> None:
     drawing = members(1)
     drawing.task("p.0", "m.0.make", {"x": "inputs.x"})

@@ -89,9 +89,14 @@ def collective_nodes(collective: Collective, operands: Sequence[list[Any]], comm
     from ray.experimental.util.types import ReduceOp
 
     bind = getattr(ray_collective, collective.kind).bind
-    given: list[Any] = operands[0] if len(operands) == 1 else list(operands)
     op = {} if collective.op is None else {"op": ReduceOp[collective.op.upper()]}
-    nodes: list[Any] = bind(given, transport=communicator, **op)
+    if len(operands) == 1:
+        nodes: list[Any] = bind(operands[0], transport=communicator, **op)
+    elif collective.kind == "allreduce":
+        nodes = bind(list(operands), transport=communicator, **op)
+    else:  # Ray fuses nothing else: one after the other
+        each = [bind(column, transport=communicator, **op) for column in operands]
+        nodes = [list(own) for own in zip(*each, strict=True)]
     return nodes
 
 
