@@ -76,8 +76,10 @@ def input_error(graph: Graph, number: int, reason: str, *, phase: str, iteration
 def first_failed(graph: Graph, values: list[object]) -> Failed | None:
     """Of the failures among an iteration's values, the one that came first in the graph."""
     found = [value for value in values if type(value) is Failed and value.task is not None]
+    if not found:
+        return None
     places = {task: place for place, task in enumerate(graph.bind)}
-    return min(found, key=lambda failed: places[failed.task or 0], default=None)
+    return min(found, key=lambda failed: places[failed.task or 0])
 
 
 def made(graph: Graph, actor: int, values: Mapping[str, Value], device: str) -> dict[str, object]:
