@@ -17,6 +17,7 @@ from cgspec.engines import Options, Position
 from cgspec.engines.failures import actor_error, environment, made
 from cgspec.engines.host import Home, Host
 from cgspec.engines.placement import Places, resources_of
+from cgspec.engines.process_groups import families, variables
 from cgspec.errors import ActorDied, Failure, NotAble, RunError, Stalled
 from cgspec.graph import Graph
 from cgspec.invocation import Failed
@@ -69,10 +70,10 @@ class Actors:
         own = made(self.graph, number, actor.options, self.device(number))
         own_env = own.pop("runtime_env", None)
         runtime_env: dict[str, object] = dict(own_env) if isinstance(own_env, Mapping) else {}
-        variables = environment(self.graph, number, self.device(number))
-        if variables:
+        own_variables = environment(self.graph, number, self.device(number))
+        if own_variables:
             given = runtime_env.get("env_vars")
-            runtime_env["env_vars"] = {**(given if isinstance(given, Mapping) else {}), **variables}
+            runtime_env["env_vars"] = {**(given if isinstance(given, Mapping) else {}), **own_variables}
         nsight = nsight_env(self.options, number)
         if nsight is not None:
             runtime_env.update(nsight)
@@ -95,12 +96,27 @@ class Actors:
             ActorDied, Stalled, NotAble: an actor did not come up.
         """
         homes = [handle.home.remote() for handle in self.handles]
+        timeouts = self.options.engine.timeouts
+        came: dict[int, Any] = dict(enumerate(homes))
+        if families(self.graph):
+            self._collect(came, timeouts.place, "its process did not come up", self._set_home)
+            came = {}
+            self._form_groups()
         jobs = self._jobs(layout)
         born = [handle.born.remote(job) for handle, job in zip(self.handles, jobs, strict=True)]
         self._import_here()
-        timeouts = self.options.engine.timeouts
-        self._collect(dict(enumerate(homes)), timeouts.place, "its process did not come up", self._set_home)
+        self._collect(came, timeouts.place, "its process did not come up", self._set_home)
         self._collect(dict(enumerate(born)), timeouts.start, "its constructor did not return", self._check_born)
+
+    def _form_groups(self) -> None:
+        """Tells the members of process groups their ranks, and where they meet; then their constructors may run."""
+        within = self.options.engine.timeouts.place
+        firsts = {members[0]: () for members in families(self.graph).values()}
+        ports = self.ask("free_port", firsts, within=within)
+        nodes = [home.node_id if home else "" for home in self.homes]
+        addresses = [home.address if home else "" for home in self.homes]
+        told = variables(self.graph, nodes, addresses, ports)
+        self.ask("set_environment", {number: (found,) for number, found in told.items()}, within=within)
 
     def _jobs(self, layout: Layout) -> list[Job]:
         root = str(self.options.root.resolve())

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import ray
 
 from cgspec import raynames
+from cgspec.engines.process_groups import free_port
 from cgspec.invocation import Failed
 from cgspec.payloads import Sendable
 from cgspec.worker import Born, Job, Worker
@@ -52,6 +53,12 @@ class Host(Worker):
         context = ray.get_runtime_context()
         address: str = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
         return Home(os.getpid(), context.get_node_id(), address)
+
+    def free_port(self) -> int:
+        return free_port()
+
+    def set_environment(self, variables: dict[str, str]) -> None:
+        os.environ.update(variables)
 
     def born(self, job: Job) -> Born | Failed:
         """``construct``, and everything on its way to the logs before the answer."""

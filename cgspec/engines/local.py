@@ -13,6 +13,7 @@ from cgspec import collectives, usercode
 from cgspec.engines import Fetched, Options, Phase, PhaseData, Position, same_actors
 from cgspec.engines.failures import actor_error, call_error, environment, first_failed, task_error
 from cgspec.engines.phases import finish, watch_job
+from cgspec.engines.process_groups import in_one_process
 from cgspec.graph import Graph, InputRef
 from cgspec.invocation import Failed
 from cgspec.layout import lay_out
@@ -46,8 +47,9 @@ class LocalEngine:
     def place(self) -> None:
         began = time.monotonic()
         usercode.install(self.options.root)
+        groups = in_one_process(self.graph)
         for number, (actor, worker) in enumerate(zip(self.graph.actors, self.workers, strict=True)):
-            self._set_environment(environment(self.graph, number, "cpu"))
+            self._set_environment({**environment(self.graph, number, "cpu"), **groups.get(number, {})})
             born = worker.construct(Job(str(self.options.root), actor, self.layout.steps[number], "cpu"))
             if isinstance(born, Failed):
                 raise actor_error(self.graph, number, born)
