@@ -1,4 +1,4 @@
-"""Verbs that read a spec and start nothing: check, viz, plan, show, export."""
+"""Verbs that read a spec and start nothing: check, plan, show, export."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import pathlib
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,9 +15,6 @@ from cgspec.commands.printing import paints, require, spec_options, write
 from cgspec.discovery import specs_in
 from cgspec.errors import UsageError
 from cgspec.views import diagnostics
-
-if TYPE_CHECKING:
-    from cgspec.graph import Graph
 
 
 @click.command("check")
@@ -52,50 +48,6 @@ def _praise(checked: Checked) -> str:
     counts = ((len(graph.actors), "actor"), (len(graph.tasks), "task"), (len(graph.output_refs), "output"))
     shown = ", ".join(f"{count} {noun}{'' if count == 1 else 's'}" for count, noun in counts)
     return f"{checked.file}: ok ({shown})"
-
-
-@click.command("viz")
-@spec_options
-@click.option("-o", "--output", metavar="FILE|-", help="Where to (default: NAME.png); its ending is the format.")
-@click.option("--format", "form", metavar="FORMAT", help="The format, where the file's name does not say it.")
-@click.option("--collapse/--expand", default=None, help="Draw each family as one box, or every task.")
-@click.option("--around", metavar="TASK", help="Draw only what is near this task.")
-@click.option("--hops", type=click.IntRange(min=0), default=1, help="How near, with --around.")
-@click.option("--constants", is_flag=True, help="Show the constants of tasks.")
-@click.option("--ascii", "as_text", is_flag=True, help="Print the graph as text.")
-@click.option("--schedule", is_flag=True, help="Draw what each actor executes in order.")
-@click.option("--open", "opens", is_flag=True, help="Open the picture when it is drawn.")
-def viz_command(
-    spec: str, overrides: Sequence[str], variant: str | None, allow_import: Sequence[str], **options: Any
-) -> int:
-    """Draw the graph; starts no Ray and needs no system package."""
-    checked = check(spec, overrides=overrides, variant=variant, allow_import=allow_import)
-    require(checked)
-    assert checked.graph is not None
-    target = options["output"] or ("-" if options["as_text"] else f"{checked.name}.png")
-    form = options["form"] or (
-        "txt" if options["as_text"] else os.path.splitext(target)[1].lstrip(".").lower() or "svg"
-    )
-    drawn = _drawn(checked.graph, form, options)
-    if target == "-":
-        sys.stdout.buffer.write(drawn)
-        return 0
-    write(pathlib.Path(target), drawn)
-    click.echo(target)
-    if options["opens"]:
-        click.launch(target)
-    return 0
-
-
-def _drawn(graph: Graph, form: str, options: dict[str, Any]) -> bytes:
-    from cgspec.views import picture, schedule
-
-    if options["schedule"]:
-        return schedule.render(graph, form)
-    settings = {key: options[key] for key in ("collapse", "around", "hops", "constants")}
-    if remark := picture.compose(graph, **settings).remark:
-        click.echo(remark, err=True)
-    return picture.render(graph, form, **settings)
 
 
 @click.command("plan")

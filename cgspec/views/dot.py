@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from cgspec.views.labels import MOST_PORTS, SANS, cluster_label, link_label, scene_label, task_label, terminal_label
 from cgspec.views.lanes import Pins, idle_box, pin_down
-from cgspec.views.palette import INK, MUTED, STROKES, Stroke, outline, wash
+from cgspec.views.palette import INK, MUTED, PAPER, STROKES, Stroke, outline, wash
 from cgspec.views.scene import Box, Cluster, Link, Scene
 from cgspec.views.taming import quote, quote_lines, tell_all
 
@@ -61,7 +61,7 @@ def _defaults(scene: Scene) -> Iterator[str]:
 def _cluster(cluster: Cluster) -> Iterator[str]:
     yield f"  subgraph cluster_{cluster.id} {{"
     yield f'    graph [id="{cluster.id}" class="actor" style="rounded,filled" fillcolor="{wash(cluster.hue)}"'
-    yield f'      color="{outline(cluster.hue)}" margin=12 labeljust=l label={cluster_label(cluster)}'
+    yield f'      color="{outline(cluster.hue)}"{_weight(cluster)} margin=12 labeljust=l label={cluster_label(cluster)}'
     yield f"      tooltip={quote_lines(tell_all(cluster.name, '', cluster.facts))}];"
     for box in cluster.boxes:
         tooltip = quote_lines(tell_all(box.name, box.note, box.facts))
@@ -70,6 +70,10 @@ def _cluster(cluster: Cluster) -> Iterator[str]:
     if not cluster.boxes:
         yield f'    {idle_box(cluster.id)} [label="no tasks" fontsize=10 fontcolor="{MUTED}"];'
     yield "  }"
+
+
+def _weight(cluster: Cluster) -> str:
+    return " penwidth=3" if cluster.bottleneck else ""
 
 
 def _terminal(box: Box, ranks: int) -> str:
@@ -86,12 +90,18 @@ def _link(link: Link, labelled: bool, ports: int) -> str:
     port = f":r{link.port}:e" if link.port is not None and link.port < min(ports, MOST_PORTS) else ""
     tooltip = quote_lines(tell_all(link.label or link.carrier, "", link.facts))
     label = f" label={link_label(link.label, stroke.ink)}" if labelled and link.label else ""
-    ends = " dir=none" if link.carrier == "group" else ""
+    style = _style(stroke, link) + (" dir=none" if link.carrier == "group" else "")
     return (
-        f'  {link.source}{port} -> {link.target} [id="{link.id}" class="{link.carrier}"{_style(stroke)}{ends}{label}'
+        f'  {link.source}{port} -> {link.target} [id="{link.id}" class="{link.carrier}"{style}{label}'
         f" tooltip={tooltip} labeltooltip={tooltip}];"
     )
 
 
-def _style(stroke: Stroke) -> str:
-    return f' color="{stroke.colour}" style={stroke.dash} penwidth={stroke.width}'
+def _style(stroke: Stroke, link: Link) -> str:
+    """A link on the critical path is a double line, as wide as it would be otherwise."""
+    width = stroke.width if link.width is None else round(link.width, 2)
+    if link.critical:
+        colour, width = f"{stroke.colour}:{PAPER}:{stroke.colour}", round(max(1.0, width / 3), 2)
+    else:
+        colour = stroke.colour
+    return f' color="{colour}" style={stroke.dash} penwidth={width}'

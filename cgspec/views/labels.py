@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from cgspec.views.palette import INK, MUTED, STROKES, Carrier, fill, outline, wash
-from cgspec.views.scene import Box, Cluster, Scene
+from cgspec.views.palette import FAILED, HEATS, INK, MUTED, STROKES, Carrier, fill, outline, wash
+from cgspec.views.scene import Box, Cluster, Mark, Scene
 from cgspec.views.taming import mark_up
 
 SANS = "Helvetica,Arial,DejaVu Sans,sans-serif"
@@ -19,14 +19,22 @@ MOST_FAMILIES = 23
 _ACROSS = 3
 """How many entries of the legend stand side by side."""
 
+MARKS: tuple[tuple[Mark, int, str, str], ...] = (
+    ("critical", 2, INK, "on the critical path (links: double)"),
+    ("bottleneck", 4, INK, "bottleneck: bounds throughput"),
+    ("failed", 4, FAILED, "failed"),
+)
+"""What the outline of a task says of a run: (mark, width, colour, words)."""
+
 ROLES = {"plain": "", "effect": "called for its effect", "unread": "result not read"}
 
 
 def task_label(box: Box, hue: int) -> str:
     """A task: its name over what it calls; the returns of a multi-return method are ports on its right."""
     style = "ROUNDED,DASHED" if box.role == "unread" else "ROUNDED"
-    table = f'BORDER="1" CELLBORDER="0" CELLSPACING="0" CELLPADDING="6" STYLE="{style}"'
-    colours = f'COLOR="{outline(hue)}" BGCOLOR="{fill(hue)}"'
+    border, colour = _border(box, hue)
+    table = f'BORDER="{border}" CELLBORDER="0" CELLSPACING="0" CELLPADDING="6" STYLE="{style}"'
+    colours = f'COLOR="{colour}" BGCOLOR="{box.heat or fill(hue)}"'
     ports = [_port(number, port.name, port.unread) for number, port in enumerate(box.ports[:MOST_PORTS])]
     if len(box.ports) > MOST_PORTS:
         ports.append(f'<TD BORDER="1" SIDES="L">{_small(f"… {len(box.ports)} returns")}</TD>')
@@ -36,6 +44,12 @@ def task_label(box: Box, hue: int) -> str:
     rows = "".join(f"<TR>{row}</TR>" for row in (f"<TD{span}>{inner}</TD>{first}", *rest))
     label = f"<TABLE {table} {colours}>{rows}</TABLE>"
     return f"<{_stack(label, hue) if len(box.members) > 1 else label}>"
+
+
+def _border(box: Box, hue: int) -> tuple[int, str]:
+    """The width and colour of its outline, which a run may mark."""
+    found = [(border, colour) for mark, border, colour, _ in MARKS if mark in box.marks]
+    return found[-1] if found else (1, outline(hue))
 
 
 def _stack(label: str, hue: int) -> str:
@@ -93,17 +107,31 @@ def link_label(text: str, colour: str) -> str:
 
 
 def scene_label(scene: Scene) -> str:
-    """The title over what the picture holds and leaves out, and the legend: one sample line for each carrier."""
+    """The title over what the picture holds and leaves out, and the legend: one sample line for each carrier, and with
+    a run what its colours, outlines and widths say."""
     carriers = [carrier for carrier in STROKES if any(link.carrier == carrier for link in scene.links)]
-    return _titled(scene.name, scene.subtitle, scene.remark, [_sample(carrier) for carrier in carriers])
+    return _titled(scene.name, scene.subtitle, scene.remark, [*map(_sample, carriers), *_measured(scene)])
 
 
-def schedule_label(name: str, subtitle: str, families: Sequence[tuple[int, str, str]]) -> str:
+def _measured(scene: Scene) -> Iterator[str]:
+    if scene.heats:
+        steps = [f'<TD BGCOLOR="{step}" WIDTH="7" HEIGHT="11" FIXEDSIZE="TRUE"></TD>' for step in HEATS]
+        yield _entry("".join(steps), _small(f"busy: 0 to {scene.heats}"))
+    marks = frozenset().union(*(box.marks for box in scene.boxes))
+    for mark, border, colour, words in MARKS:
+        if mark in marks:
+            line = f'BORDER="{border}" COLOR="{colour}" WIDTH="34" HEIGHT="12" FIXEDSIZE="TRUE"'
+            yield _entry(f"<TD {line}></TD>", _small(words))
+    if scene.widths:
+        yield _entry(f'<TD BGCOLOR="{MUTED}" WIDTH="34" HEIGHT="6" FIXEDSIZE="TRUE"></TD>', _small(scene.widths, 60))
+
+
+def schedule_label(name: str, subtitle: str, families: Sequence[tuple[int, str, str]], remark: str = "") -> str:
     """The title over what the schedule holds, and the legend: (colour, task family, what it calls)."""
     swatches = [_swatch(*family) for family in families[:MOST_FAMILIES]]
     if len(families) > MOST_FAMILIES:
         swatches.append(f"<TD></TD><TD>{_small(f'… {len(families)} families')}</TD>")
-    return _titled(name, subtitle, "", swatches)
+    return _titled(name, subtitle, remark, swatches)
 
 
 def _titled(name: str, subtitle: str, remark: str, entries: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cgspec.views.labels import LINE_LENGTH, MOST_LINES, NAME_LENGTH, ROLES
+from cgspec.views.labels import LINE_LENGTH, MARKS, MOST_LINES, NAME_LENGTH, ROLES
 from cgspec.views.palette import INK, STROKES, Carrier, fill, outline, wash
 from cgspec.views.scene import Box, Cluster, Link, Scene
 from cgspec.views.taming import shorten
@@ -76,10 +76,17 @@ def _styles(scene: Scene) -> Iterator[str]:
         yield f"  class {','.join(cluster.id for cluster in members)} ground{hue}"
     unread = [box.id for box in scene.boxes if box.role == "unread"]
     yield from [f"  style {box} stroke-dasharray:5 3" for box in unread]
+    yield from (f"  style {box.id} {_measured(box)}" for box in scene.boxes if box.heat)
     for carrier, stroke in STROKES.items():
         places = [str(place) for place, link in enumerate(scene.links) if link.carrier == carrier]
         if places:
             yield f"  linkStyle {','.join(places)} stroke:{stroke.colour},stroke-width:{stroke.width}px"
+
+
+def _measured(box: Box) -> str:
+    """The colour of a task's busy time, and the outline that a run marks it with."""
+    found = [f",stroke:{colour},stroke-width:{border}px" for mark, border, colour, _ in MARKS if mark in box.marks]
+    return f"fill:{box.heat}" + (found[-1] if found else "")
 
 
 def _bold(text: str) -> str:

@@ -6,6 +6,7 @@ import re
 from importlib import resources
 from typing import Any
 
+from cgspec.views.labels import MARKS
 from cgspec.views.scene import Scene
 from cgspec.views.svg import write_svg
 from cgspec.views.taming import tame
@@ -32,11 +33,12 @@ def tell_things(scene: Scene) -> dict[str, dict[str, Any]]:
     for cluster in scene.clusters:
         inside = [box.id for box in cluster.boxes]
         things[cluster.id] = {"kind": "actor", "name": cluster.name, "note": cluster.note, "facts": cluster.facts}
-        things[cluster.id]["inside"] = inside
+        things[cluster.id] |= {"inside": inside, "source": cluster.source}
         things |= {box: {"actor": cluster.id} for box in inside}
     for box in scene.boxes:
-        facts = [*box.facts, *(("constant", line) for line in box.lines)]
-        told = {"kind": box.kind, "name": box.name, "note": box.note, "facts": facts}
+        marks = [("of this run", words) for mark, _, _, words in MARKS if mark in box.marks]
+        told = {"kind": box.kind, "name": box.name, "note": box.note, "source": box.source}
+        told["facts"] = [*marks, *box.facts]
         things[box.id] = {**things.get(box.id, {}), **told, "returns": [port.name for port in box.ports]}
     return things
 

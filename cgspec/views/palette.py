@@ -18,6 +18,12 @@ _HUES = ("#77AADD", "#EE8866", "#44BB99", "#EEDD88", "#FFAABB", "#BBCC33", "#99D
 _ROUNDS = ((PAPER, 0.12), (PAPER, 0.55), ("#000000", 0.18))
 """What the hues are mixed with the first, second and third time they are used."""
 
+HEATS = ("#FFF7BC", "#FEE391", "#FEC44F", "#FB9A29", "#EC7014")
+"""Busy times from short to long, from Paul Tol's *YlOrBr* scheme: it darkens steadily, so its order is seen with every
+kind of colour blindness and in grey, and all of it carries black text."""
+
+FAILED = "#A5002D"
+
 Carrier = Literal["accelerator", "auto", "shm", "local", "host", "group"]
 """How a value travels; ``host``: between a task and the driver; ``group``: between a collective and its member."""
 
@@ -62,6 +68,11 @@ def fill(family: int) -> str:
     """The colour of the tasks of the actor family (or, in a schedule, the task family) at this position."""
     other, share = _ROUNDS[(family // len(_HUES)) % len(_ROUNDS)]
     return mix(_HUES[family % len(_HUES)], other, share)
+
+
+def heat(share: float) -> str:
+    """The colour of a busy time that is this share, 0 to 1, of the longest one."""
+    return HEATS[min(len(HEATS) - 1, int(share * len(HEATS)))]
 
 
 def wash(family: int) -> str:

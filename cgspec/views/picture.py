@@ -75,6 +75,7 @@ def render(
     around: str | None = None,
     hops: int = 1,
     constants: bool = False,
+    dress: Callable[[Scene], Scene] | None = None,
 ) -> bytes:
     """The graph in the format that a file extension names; the same graph gives the same bytes.
 
@@ -84,6 +85,7 @@ def render(
         around: draws only what is near this task, family, input (``inputs.x``), output (``outputs.y``) or actor.
         hops: how many links away something may be to be near.
         constants: whether boxes list the constants of their tasks.
+        dress: adds to what is drawn, e.g. what a run measured.
 
     Raises:
         UsageError: no such format, or nothing is called ``around``.
@@ -91,7 +93,7 @@ def render(
     if format not in FORMATS:
         raise UsageError(f"no pictures in the format {format}: {suggest(format, FORMATS, noun='formats')}")
     scene = compose(graph, collapse=collapse, around=around, hops=hops, constants=constants)
-    return FORMATS[format](scene)
+    return FORMATS[format](scene if dress is None else dress(scene))
 
 
 def dot_text(

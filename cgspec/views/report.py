@@ -80,7 +80,7 @@ def write(
 
 def _about(record: Record, run_dir: Path, graph: Graph | None, clean: Callable[[str], str]) -> dict[str, Any]:
     measure = read_phase(run_dir, "measure")
-    picture, remark = _picture(record, run_dir, graph, clean)
+    picture, remark = _picture(record, run_dir, graph, clean, measure)
     return {
         "record": record,
         "mood": verdict.mood(record),
@@ -179,7 +179,9 @@ def _tasks(record: Record) -> Iterator[dict[str, Any]]:
         }
 
 
-def _picture(record: Record, run_dir: Path, graph: Graph | None, clean: Callable[[str], str]) -> tuple[Any, str]:
+def _picture(
+    record: Record, run_dir: Path, graph: Graph | None, clean: Callable[[str], str], measure: Segment | None
+) -> tuple[Any, str]:
     """The graph with times on it, and what there is to say about it."""
     from markupsafe import Markup
 
@@ -187,7 +189,7 @@ def _picture(record: Record, run_dir: Path, graph: Graph | None, clean: Callable
         from cgspec.reopening import graph_of
 
         graph = graph_of(run_dir)
-    text = _drawn(record, graph) if graph is not None else None
+    text = _drawn(record, graph, measure) if graph is not None else None
     text = clean(text) if text is not None else None
     remark = ""
     if text is None and (run_dir / "graph.svg").is_file():
@@ -202,13 +204,15 @@ def _picture(record: Record, run_dir: Path, graph: Graph | None, clean: Callable
     return Markup(_SIZE.sub(style, bare, count=1)), remark
 
 
-def _drawn(record: Record, graph: Graph) -> str | None:
+def _drawn(record: Record, graph: Graph, measure: Segment | None) -> str | None:
+    from cgspec.views.flows import find_flows
     from cgspec.views.overlay import overlay
     from cgspec.views.picture import compose
     from cgspec.views.svg import write_svg
 
+    flows = find_flows(graph, record, measure)
     for collapse in (None, True):
-        text = write_svg(overlay(compose(graph, collapse=collapse), record))
+        text = write_svg(overlay(compose(graph, collapse=collapse), record, flows))
         if len(text) <= MOST_PICTURE:
             return text
     return None

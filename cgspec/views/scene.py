@@ -22,6 +22,9 @@ WHOLE = "(all of it)"
 Role = Literal["plain", "effect", "unread"]
 """``effect``: called for its effect; ``unread``: awaited and dropped."""
 
+Mark = Literal["critical", "bottleneck", "failed"]
+"""What a run says of a task: it is on the critical path, it bounds throughput, it ended the run."""
+
 
 @dataclass(frozen=True, slots=True)
 class Port:
@@ -42,6 +45,8 @@ class Box:
         family: the family's name.
         members: the names of the instances that it stands for.
         after: the id of the box that its actor runs before this one, where no link says so.
+        heat: with a run, the colour of its busy time; else it has its actor's.
+        source: where the spec says it (``spec.yaml:12``), and these lines of the spec.
     """
 
     id: str
@@ -55,6 +60,9 @@ class Box:
     role: Role = "plain"
     after: str | None = None
     facts: Facts = ()
+    heat: str | None = None
+    marks: frozenset[Mark] = frozenset()
+    source: tuple[str, str] = ("", "")
 
     @property
     def returned(self) -> str:
@@ -65,7 +73,10 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """An actor with its tasks, or an actor family; ``hue`` is the family's position in the graph."""
+    """An actor with its tasks, or an actor family; ``hue`` is the family's position in the graph.
+
+    ``bottleneck``: with a run, whether it bounds throughput.
+    """
 
     id: str
     name: str
@@ -75,11 +86,16 @@ class Cluster:
     family: str
     members: tuple[str, ...]
     facts: Facts = ()
+    bottleneck: bool = False
+    source: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What flows from one box to another; ``port`` is the place of the return that is read."""
+    """What flows from one box to another; ``port`` is the place of the return that is read.
+
+    ``width``: with a run, in points; ``critical``: whether the critical path follows it.
+    """
 
     id: str
     source: str
@@ -88,6 +104,8 @@ class Link:
     label: str
     port: int | None = None
     facts: Facts = ()
+    width: float | None = None
+    critical: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +116,8 @@ class Scene:
         subtitle: one line that counts what the graph holds.
         remark: what the picture leaves out, or the empty string.
         terminals: inputs, outputs and collectives, which belong to no actor.
+        heats: with a run, what the scale of busy times goes up to.
+        widths: with a run, what the width of a link says.
     """
 
     name: str
@@ -106,6 +126,8 @@ class Scene:
     terminals: tuple[Box, ...]
     links: tuple[Link, ...]
     remark: str = field(default="")
+    heats: str = ""
+    widths: str = ""
 
     @property
     def boxes(self) -> Iterator[Box]:

@@ -1,0 +1,44 @@
+"""What a run adds to pictures: its times on the graph, and one of its iterations as a schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from cgspec.checking import Checked
+from cgspec.graph import Graph
+from cgspec.record import load
+from cgspec.timeline import folder_of, read_phase
+from cgspec.views.details import add_details
+from cgspec.views.flows import find_flows
+from cgspec.views.overlay import overlay
+from cgspec.views.ran import Ran, find_ran
+from cgspec.views.scene import Scene
+
+
+def dress(checked: Checked, run: Path | None, *, detailed: bool = False) -> Callable[[Scene], Scene]:
+    """Adds what a run measured to a scene of the spec; ``detailed``: and the spec's lines and signatures.
+
+    Raises:
+        UsageError: there is no such run.
+    """
+    record = load(run) if run is not None else None
+    graph = checked.graph
+    assert graph is not None
+    segment = read_phase(folder_of(run), "measure") if run is not None else None
+    flows = find_flows(graph, record, segment) if record is not None else None
+
+    def dressed(scene: Scene) -> Scene:
+        scene = scene if record is None else overlay(scene, record, flows)
+        return add_details(scene, checked) if detailed else scene
+
+    return dressed
+
+
+def schedule(run: Path, graph: Graph, iteration: int | None) -> Ran:
+    """One iteration of a run; see ``find_ran``.
+
+    Raises:
+        UsageError: there is no such run, or the recorder holds no such iteration.
+    """
+    return find_ran(graph, load(run), read_phase(folder_of(run), "measure"), iteration)
