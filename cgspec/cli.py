@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from cgspec import __version__
-from cgspec.commands import about, records, runs, specs
+from cgspec.commands import about, pictures, records, runs, specs
 from cgspec.errors import CgspecError, SpecError
 
 
@@ -37,7 +37,7 @@ def cli() -> None:
 COMMANDS: tuple[click.Command, ...] = (
     runs.run_command,
     specs.check_command,
-    specs.viz_command,
+    pictures.viz_command,
     specs.plan_command,
     specs.show_command,
     specs.export_command,
