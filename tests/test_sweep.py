@@ -117,3 +117,15 @@ def test_a_sweep_goes_on_where_it_was_and_only_with_the_same_spec(spec):
 def test_what_is_no_sweep_cannot_be_resumed(spec):
     done = cgspec("run", spec.name, "--resume", spec.parent, cwd=spec.parent)
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+
+
+def test_a_fault_of_one_point_alone_is_found_before_anything_runs(spec):
+    matrix = "matrix: {vars.k: [1, 2], run.inflight: [1, 4]}, exclude: [{vars.k: 2, run.inflight: 4}]"
+    spread = (
+        "matrix: {run.inflight: [1, 8], engine.max_inflight: [8, 4]}"  # 8 in flight of at most 4: one point of four
+    )
+    spec.write_text(spec.read_text().replace(matrix, spread).replace("engine: local", "engine: {kind: local}"))
+    done = cgspec("run", spec.name, cwd=spec.parent)
+    assert (done.returncode, "Traceback" in done.stderr) == (1, False)
+    assert "run.inflight is 8, and engine.max_inflight allows 4" in " ".join(done.stderr.split())
+    assert not (spec.parent / "runs").exists()

@@ -101,11 +101,17 @@ def _told_and_updated(checked: Checked, result: Result, as_json: bool) -> int:
 
 def _sweep(checked: Checked, swept: SweepSpec, overrides: Sequence[str], as_json: bool, options: dict[str, Any]) -> int:
     from cgspec.sweep import Sweep
+    from cgspec.sweeping import points
     from cgspec.views import progress, sweeps
 
+    made = {}
+    for point in points(swept):  # every point, before anything is started
+        made[point.number] = _checked(checked.file, overrides, options, point=point.choice)
+        require(made[point.number])
+
     def job(point: Point, out: pathlib.Path) -> Job:
-        made = _checked(checked.file, overrides, options, point=point.choice)
-        return replace(_job(made, overrides, time.monotonic(), options), out=out, name=f"{point.number:03}")
+        how = _job(made[point.number], overrides, time.monotonic(), options)
+        return replace(how, out=out, name=f"{point.number:03}")
 
     sweep = Sweep(checked.name, swept, job, checked.data)
     sweep.begin(pathlib.Path(options["out"]), options["resume"])
