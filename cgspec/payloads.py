@@ -116,16 +116,22 @@ def _is_plain_data(kind: type, value: Any) -> bool:
     if module == "numpy":
         return not getattr(getattr(value, "dtype", None), "hasobject", False)
     torch = sys.modules.get("torch")
-    return torch is not None and kind in (torch.Tensor, torch.dtype, torch.Size)
+    return kind in [getattr(torch, name, None) for name in ("Tensor", "dtype", "Size")]
+
+
+def tensor_type() -> type | None:
+    """torch's tensor, where torch is loaded; another thread may be half-way through importing it."""
+    found: type | None = getattr(sys.modules.get("torch"), "Tensor", None)
+    return found
 
 
 def to_host(value: object) -> object:
     """The value with its tensors on the host."""
-    torch = sys.modules.get("torch")
-    if torch is None:
+    tensor = tensor_type()
+    if tensor is None:
         return value
-    if isinstance(value, torch.Tensor):
-        return value.cpu()
+    if isinstance(value, tensor):
+        return value.cpu()  # type: ignore[attr-defined]
     if type(value) in (list, tuple):
         return type(value)(map(to_host, value))  # type: ignore[call-overload, call-arg]
     if type(value) is dict:

@@ -26,6 +26,7 @@ from cgspec.payloads import ATOMS, detach, to_host
 from cgspec.profilers import Ranges, Watch, WatchJob, make_watch
 from cgspec.raynames import READ_ERROR, read_error
 from cgspec.recorder import Recorder, capacity_for
+from cgspec.shortcut import LONG, shortcut
 from cgspec.steps import Enter, Forward, Leave, Step
 from cgspec.values import CannotMake, Scope
 
@@ -158,13 +159,14 @@ class Worker:
     def begin(self, iterations: int, watch: WatchJob | Ranges | None = None, looks: tuple[int, ...] = ()) -> None:
         """Starts a phase; the graph must be idle. ``looks`` are tasks whose results are looked at."""
         self._looks = {task: Looked() for task in looks if task in self._tasks}
-        self._begin_rings(iterations)
         self._watch = make_watch(watch) if isinstance(watch, WatchJob) else watch
+        self._begin_rings(iterations)
         self._last = next((ready for ready in self._steps if ready.last), None)
         self._current, self._since = None, now()
 
     def _begin_rings(self, iterations: int) -> None:
         self.recorder = Recorder(len(self._tasks), capacity_for(iterations, len(self._tasks)))
+        self._short = [shortcut(self, ready) if self._watch is None else None for ready in self._steps]
 
     def end(self) -> WorkerPhase:
         """Ends the phase; the graph must be idle."""
@@ -176,6 +178,9 @@ class Worker:
 
     def run(self, number: int, *values: object) -> object:
         """Runs a step on the values of its ``reads``; what it hands out is a tuple where there are several ports."""
+        short = self._short[number]
+        if short is not None and (handed := short(values)) is not LONG:
+            return handed
         ready = self._steps[number]
         if ready.special is not None:
             return self._run_special(ready, ready.special, values)
@@ -224,8 +229,7 @@ class Worker:
         try:
             result = ready.call(values)
         except (Exception, SystemExit) as error:
-            what, trace = usercode.describe(error)
-            result = Failed("raised", what, ready.task, iteration, trace)
+            result = self._raised(ready, error)
         ended = now()
         self._current = None
         self._last, self._since = ready, ended
@@ -233,6 +237,10 @@ class Worker:
         if watch is not None:
             watch.leave()
         return result
+
+    def _raised(self, ready: Invocation, error: BaseException) -> Failed:
+        what, trace = usercode.describe(error)
+        return Failed("raised", what, ready.task, self.recorder.counts[ready.slot], trace)
 
     def _hand_out(self, ready: Invocation, result: object, iteration: int) -> object:
         """Checks the number of returns, and whether what travels can; looks where it is to be looked."""

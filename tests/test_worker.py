@@ -14,6 +14,7 @@ from cgspec.errors import RunError, TaskRaised
 from cgspec.graph import Graph, Transport
 from cgspec.invocation import Failed
 from cgspec.layout import lay_out
+from cgspec.profilers import WatchJob
 from cgspec.spec import ClusterSpec, EngineSpec
 from cgspec.steps import Call, Forward, FromInput, FromPort, Whole
 from cgspec.worker import Job, Worker
@@ -197,7 +198,6 @@ def test_plain_calls_outside_the_graph_reach_the_same_object() -> None:
         engine.call(0, "note", {"x": None})
 
 
-
 def test_where_says_what_comes_next() -> None:
     drawing = Drawing().actor("a", COUNTER).input("x")
     drawing.task("s", "a.inc", {"x": "inputs.x"}).task("t", "a.inc", {"x": "s"})
@@ -227,3 +227,21 @@ def _time_steps(worker: Worker) -> float:
     for _ in range(2000):
         worker.run(0, 1)
     return (time.thread_time() - began) / 2000
+
+
+def test_the_short_way_through_a_step_says_the_same_as_the_long_one() -> None:
+    drawing = Drawing().actor("a", "plain.py:Trouble").input("x").task("t", "a.raises", {"x": "inputs.x"})
+    graph = drawing.graph("t")
+    worker = Worker()
+    worker.construct(Job(str(ROOT), graph.actors[0], lay_out(graph, transports=False, devices=False).steps[0], "cpu"))
+    for watch in (None, WatchJob("nvtx", "a", warmup=0, iterations=9)):
+        worker.begin(9, watch)
+        assert worker.run(0, 3) == 3
+        failed = worker.run(0, -3)
+        assert isinstance(failed, Failed) and (failed.kind, failed.task, failed.iteration) == ("raised", 0, 1)
+        assert worker.run(0, failed) is failed and worker.run(0, 1) == 1
+        spot = worker.where()
+        assert (spot.task, spot.upcoming, spot.iteration, spot.ended) == (None, 0, 4, 4)
+        first, starts, ends = worker.end().times[0]
+        assert first == 0 and [end > 0 for end in ends] == [True, True, False, True]
+        assert all(start <= end for start, end in zip(starts, ends, strict=True))

@@ -1,0 +1,68 @@
+"""The short way through a step: what most steps need and nothing else, in one frame, with its data at hand.
+
+Between two messages the processor's caches are cold, and a step costs what it touches: through ``Worker.run`` it is
+15 µs where its user's method takes 1.5 µs, this way 6 µs. Whatever is out of the ordinary is handed back as ``LONG``.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from cgspec.payloads import ATOMS, tensor_type
+
+if TYPE_CHECKING:
+    from cgspec.invocation import Invocation
+    from cgspec.worker import Worker
+
+LONG = object()
+"""The step has to go the long way; nothing has happened yet."""
+
+
+def shortcut(worker: Worker, ready: Invocation) -> Callable[[tuple[object, ...]], object] | None:
+    """The short way through a step in this phase; None where it needs the long one."""
+    plainly = ready.special is None and ready.returns is None and ready.ports == (None,)
+    if not plainly or ready.strict or ready.task in worker._looks:
+        return None
+    recorder, slot, first, travels = worker.recorder, ready.slot, ready.first, ready.travels
+    starts, ends, counts, capacity = recorder.starts[slot], recorder.ends[slot], recorder.counts, recorder.capacity
+    call, plain, now = _caller(ready), plain_types(), time.monotonic_ns
+
+    def run(values: tuple[object, ...]) -> object:
+        for value in values:
+            if type(value) not in plain:
+                return LONG
+        if first:
+            worker._thread = threading.get_ident()
+        worker._since = began = now()
+        worker._current = ready
+        try:
+            result = call(values)
+        except (Exception, SystemExit) as error:
+            result = worker._raised(ready, error)
+        worker._since = ended = now()
+        worker._current = None
+        worker._last = ready
+        count = counts[slot]
+        starts[count % capacity], ends[count % capacity] = began, ended
+        counts[slot] = count + 1
+        recorder.last = ended
+        return result if not travels or type(result) in plain else worker._hand_out(ready, result, count)
+
+    return run
+
+
+def plain_types() -> frozenset[type]:
+    """Types that are never a failure, never a view of shared memory, and always picklable."""
+    tensor = tensor_type()
+    return ATOMS if tensor is None else ATOMS | {tensor}
+
+
+def _caller(ready: Invocation) -> Callable[[tuple[object, ...]], Any]:
+    """Calls the method; the commonest shape, one argument by name, without a loop."""
+    if len(ready.named) != 1 or ready.positional or ready.constants or not ready.simple:
+        return ready.call
+    method, (name, take) = ready.method, ready.named[0]
+    return lambda values: method(**{name: values[take]})  # type: ignore[index]
