@@ -25,8 +25,9 @@ CLICK = """(name => {
 INSIDE = """(() => {
     const panel = document.getElementById('panel').getBoundingClientRect();
     const stage = document.getElementById('stage').getBoundingClientRect();
-    return panel.right <= innerWidth + 1 && stage.right <= innerWidth + 1 && panel.bottom <= innerHeight + 1
-        && document.documentElement.scrollWidth <= innerWidth && stage.height > 150;
+    const tools = document.getElementById('shade').getBoundingClientRect();
+    return [panel, stage, tools].every(it => it.right <= %d) && panel.bottom <= innerHeight + 1
+        && document.documentElement.scrollWidth <= %d && stage.height > 150;
 })()"""
 
 
@@ -85,6 +86,6 @@ def test_searching_counts_and_picks_what_is_found(browser: Browser, page: Path) 
 def test_it_fits_can_be_read_and_loads_nothing(dark: bool, width: int, browser: Browser, page: Path) -> None:
     browser.open(page, width=width, dark=dark)
     click(browser, "b")
-    assert browser.ask(INSIDE)
+    assert browser.ask(INSIDE % (width, width))
     assert browser.ask(CONTRASTS) == []
     assert browser.requests == [] and browser.complaints == []

@@ -5,6 +5,7 @@ Nothing of the user's is imported, and secrets stay hidden.
 
 from __future__ import annotations
 
+import pathlib
 import textwrap
 from collections.abc import Mapping
 from dataclasses import replace
@@ -48,7 +49,7 @@ class _Details:
     def cluster(self, cluster: Cluster) -> Cluster:
         actor = self.actors[cluster.members[0]]
         info = self.classes.read_class(actor.class_ref)
-        facts = _signature(info.init) if isinstance(info, ClassInfo) else ()
+        facts = _signature(info.init, self.checked.root) if isinstance(info, ClassInfo) else ()
         boxes = tuple(map(self.task, cluster.boxes))
         return replace(cluster, boxes=boxes, source=self.source(actor.path), facts=(*facts, *cluster.facts))
 
@@ -61,7 +62,7 @@ class _Details:
     def method(self, owner: ClassRef, name: str) -> Facts:
         info = self.classes.read_class(owner)
         found = info.method(name) if isinstance(info, ClassInfo) else None
-        return _signature(found) if isinstance(found, Signature) else ()
+        return _signature(found, self.checked.root) if isinstance(found, Signature) else ()
 
     def terminal(self, box: Box) -> Box:
         if box.kind == "input" and box.members and box.members[0] in self.inputs:
@@ -93,6 +94,7 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip(" "))
 
 
-def _signature(found: Signature) -> Facts:
-    where = f" ({found.file}:{found.line})" if found.line else ""
-    return (("signature", f"{found}{where}"),)
+def _signature(found: Signature, root: pathlib.Path) -> Facts:
+    file = pathlib.Path(found.file)
+    shown = file.relative_to(root) if file.is_relative_to(root) else file
+    return (("signature", str(found)), *((("defined in", f"{shown}:{found.line}"),) if found.line else ()))

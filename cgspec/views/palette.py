@@ -18,9 +18,9 @@ _HUES = ("#77AADD", "#EE8866", "#44BB99", "#EEDD88", "#FFAABB", "#BBCC33", "#99D
 _ROUNDS = ((PAPER, 0.12), (PAPER, 0.55), ("#000000", 0.18))
 """What the hues are mixed with the first, second and third time they are used."""
 
-HEATS = ("#FFF7BC", "#FEE391", "#FEC44F", "#FB9A29", "#EC7014")
+HEATS = ("#FFFFE5", "#FFF7BC", "#FEE391", "#FEC44F", "#FB9A29")
 """Busy times from short to long, from Paul Tol's *YlOrBr* scheme: it darkens steadily, so its order is seen with every
-kind of colour blindness and in grey, and all of it carries black text."""
+kind of colour blindness and in grey; these steps carry black text, and white text where a page inverts them."""
 
 FAILED = "#A5002D"
 
