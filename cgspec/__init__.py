@@ -9,6 +9,7 @@
     with cgspec.start(spec) as graph:
         graph(value=1)                             # or: await graph.call(value=1)
     cgspec.run("spec.yaml")                        # as on the command line
+    cgspec.open_run("runs/spec/latest")            # a run of last week; both draw themselves, with their times
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cgspec.api import LiveGraph, Loaded, check, load, run, start
+    from cgspec.api import LiveGraph, Loaded, OpenRun, check, load, open_run, run, start
 
 __version__ = "0.1.0"
-__all__ = ["LiveGraph", "Loaded", "check", "load", "run", "start"]
+__all__ = ["LiveGraph", "Loaded", "OpenRun", "check", "load", "open_run", "run", "start"]
 
 
 def __getattr__(name: str) -> Any:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from cgspec.diagnostics import Finding
     from cgspec.engines import Engine
     from cgspec.feed import Feed
+    from cgspec.record import Record
     from cgspec.running import Result
 
 ENDLESS = 10_000
@@ -100,6 +101,31 @@ def run(
 
     loaded = load(path, rehearse=rehearse, **overrides)
     return run_job(Job.of(loaded.checked, out=pathlib.Path(out), rehearse=rehearse, overrides=overrides))
+
+
+@dataclass(frozen=True)
+class OpenRun:
+    """A finished run, from its folder."""
+
+    record: Record
+    run_dir: pathlib.Path
+
+    def _repr_svg_(self) -> str | None:
+        from cgspec.views.of_run import draw
+
+        return draw(self.run_dir)
+
+
+def open_run(run_dir: str | os.PathLike[str]) -> OpenRun:
+    """The run of a run folder, or of ``runs/<name>/latest``.
+
+    Raises:
+        UsageError: there is no such run.
+    """
+    from cgspec.record import load as load_record
+    from cgspec.timeline import folder_of
+
+    return OpenRun(load_record(os.fspath(run_dir)), folder_of(os.fspath(run_dir)))
 
 
 class LiveGraph:

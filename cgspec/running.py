@@ -62,6 +62,11 @@ class Result:
         """The word of ``run --json``."""
         return self.record.status
 
+    def _repr_svg_(self) -> str | None:
+        from cgspec.views.of_run import draw
+
+        return draw(self.run_dir)
+
 
 class _Silent:
     """Nobody watches."""

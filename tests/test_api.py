@@ -93,4 +93,4 @@ def test_run_is_the_command_line_s_run(spec):
 def test_there_is_nothing_else_in_the_interface():
     with pytest.raises(AttributeError):
         cgspec.nothing  # noqa: B018
-    assert sorted(cgspec.__all__) == ["LiveGraph", "Loaded", "check", "load", "run", "start"]
+    assert sorted(cgspec.__all__) == ["LiveGraph", "Loaded", "OpenRun", "check", "load", "open_run", "run", "start"]

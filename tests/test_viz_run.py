@@ -181,3 +181,16 @@ def test_a_page_of_a_run_has_times_spec_lines_and_signatures(finished: Path) -> 
 def test_viz_wants_a_spec_or_a_run() -> None:
     done = CliRunner().invoke(cli, ["viz"])
     assert isinstance(done.exception, UsageError) and "--run DIR" in str(done.exception)
+
+
+def test_a_run_draws_itself_in_a_notebook(finished: Path) -> None:
+    import cgspec
+
+    drawn = cgspec.open_run(finished)._repr_svg_()
+    assert drawn is not None and "takes " in drawn and drawn.rstrip().endswith("</svg>")
+
+
+def test_a_run_whose_code_is_gone_shows_the_picture_of_its_day(tmp_path: Path) -> None:
+    result = finish(tmp_path, CHAIN)
+    (tmp_path / "model.py").unlink()
+    assert result._repr_svg_() == (result.run_dir / "graph.svg").read_text()

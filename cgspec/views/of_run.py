@@ -6,12 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cgspec.checking import Checked
+from cgspec.errors import UsageError
 from cgspec.graph import Graph
 from cgspec.record import load
+from cgspec.reopening import checked_of
 from cgspec.timeline import folder_of, read_phase
 from cgspec.views.details import add_details
 from cgspec.views.flows import find_flows
 from cgspec.views.overlay import overlay
+from cgspec.views.picture import render
 from cgspec.views.ran import Ran, find_ran
 from cgspec.views.scene import Scene
 
@@ -33,6 +36,17 @@ def dress(checked: Checked, run: Path | None, *, detailed: bool = False) -> Call
         return add_details(scene, checked) if detailed else scene
 
     return dressed
+
+
+def draw(run_dir: Path) -> str | None:
+    """The graph of a run as SVG, with its times; as it was drawn at the run where its spec can no longer be read."""
+    try:
+        checked = checked_of(run_dir)
+    except UsageError:
+        stored = run_dir / "graph.svg"
+        return stored.read_text(encoding="utf-8", errors="replace") if stored.is_file() else None
+    assert checked.graph is not None
+    return render(checked.graph, "svg", dress=dress(checked, run_dir)).decode()
 
 
 def schedule(run: Path, graph: Graph, iteration: int | None) -> Ran:

@@ -37,8 +37,8 @@ def tell_things(scene: Scene) -> dict[str, dict[str, Any]]:
         things |= {box: {"actor": cluster.id} for box in inside}
     for box in scene.boxes:
         marks = [("of this run", words.partition(" (")[0]) for mark, _, _, words in MARKS if mark in box.marks]
-        told = {"kind": box.kind, "name": box.name, "note": box.note, "source": box.source}
-        told["facts"] = [*marks, *box.facts]
+        facts = [*marks, *box.facts]
+        told = {"kind": box.kind, "name": box.name, "note": box.note, "facts": facts, "source": box.source}
         things[box.id] = {**things.get(box.id, {}), **told, "returns": [port.name for port in box.ports]}
     return things
 
