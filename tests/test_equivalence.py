@@ -180,7 +180,7 @@ class Reused:
             self.engine.teardown()
 
 
-@pytest.mark.parametrize("kind", ["compiled"])
+@pytest.mark.parametrize("kind", ["compiled", "direct"])
 def test_engines_on_ray_agree_with_plain_python(kind: str, cluster: None) -> None:
     reused = Reused(kind)
 

@@ -240,6 +240,7 @@ def _later(module: str, name: str) -> Callable[[Graph, Options], Engine]:
 
 ENGINES: dict[str, Callable[[Graph, Options], Engine]] = {
     "compiled": _later("compiled", "CompiledEngine"),
+    "direct": _later("direct", "DirectEngine"),
     "local": _later("local", "LocalEngine"),
 }
 """Engine kinds, as in ``engine.kind``."""

@@ -38,6 +38,7 @@ class Actors:
     Attributes:
         handles: Ray's handles, by actor.
         homes: where each lives; None before it has said so.
+        also: what their class is declared with.
     """
 
     def __init__(self, graph: Graph, options: Options) -> None:
@@ -45,11 +46,12 @@ class Actors:
         self.options = options
         self.handles: list[Any] = []
         self.homes: list[Home | None] = [None] * len(graph.actors)
+        self.also: dict[str, object] = {}
         self.phase = "startup"
 
     def create(self, places: Places) -> None:
         """Asks Ray for all of them; nothing is waited for."""
-        host = ray.remote(Host)
+        host = ray.remote(**self.also)(Host) if self.also else ray.remote(Host)
         for number in range(len(self.graph.actors)):
             try:
                 self.handles.append(host.options(**self._ray_options(number, places)).remote(self.log(number)))

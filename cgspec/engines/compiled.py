@@ -49,6 +49,7 @@ class CompiledEngine:
     """See ``engines.Engine``."""
 
     kind = "compiled"
+    transports = True
 
     def __init__(self, graph: Graph, options: Options) -> None:
         self.startup: dict[str, float] = {}
@@ -67,11 +68,11 @@ class CompiledEngine:
     def _take(self, graph: Graph, options: Options) -> None:
         """Everything that belongs to one graph, before it is compiled."""
         self.graph, self.options = graph, options
-        self.layout = lay_out(graph, transports=not options.rehearse, devices=self._has_devices())
+        self.layout = lay_out(graph, transports=self.transports and not options.rehearse, devices=self._has_devices())
         self.sources = sources_of(self.layout)
         self.strict = any(step.strict for steps in self.layout.steps for step in steps)
         self.phase = Phase("startup", 0)
-        self.binding: Binding | None = None
+        self.binding: Any = None
         self.compiled: Any = None
         self.store: StoreServer | None = None
         self.watchdog: Watchdog | None = None

@@ -6,6 +6,7 @@ import os
 import pathlib
 import sys
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import ray
 
@@ -14,6 +15,9 @@ from cgspec.engines.process_groups import free_port
 from cgspec.invocation import Failed
 from cgspec.payloads import Sendable
 from cgspec.worker import Born, Job, Worker
+
+if TYPE_CHECKING:
+    from cgspec.engines.turns import Seat, Turn
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,15 @@ class Host(Worker):
         """Closes the channels of the graph's loop, which ends it: outgrown ones are closed nowhere else."""
         for task in raynames.live_loop(sys._current_frames().values()):
             task.cancel()
+
+    def plan_turns(self, turns: tuple[Turn, ...], seats: dict[int, Seat]) -> None:
+        """What this actor does in the direct engine."""
+        from cgspec.engines.turns import Turns
+
+        self.turns = Turns(self, turns, seats)
+
+    def take_turn(self, place: int, token: None, *values: object) -> object:
+        return self.turns.take(place, values)
 
     def configure(self, settings: Settings) -> None:
         """Sets Ray's context in this process: ``env_vars`` would double or triple the actor's start."""
