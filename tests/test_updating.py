@@ -109,6 +109,12 @@ def tail(path: Path) -> str:
         ),
         ("expect: [{output: t, length: 9, equals: [1]}]\n", [], "expect: [{output: t, length: 0, equals: []}]\n"),
         ("expect: [{output: t, item: 1, equals: 9}]\n", [3, 4], "expect: [{output: t, item: 1, equals: 4}]\n"),
+        (
+            "# 😀 é\u2028\nexpect: [{output: t, equals: \"$$5😀\"}] # €\n",
+            7,
+            "# 😀 é\u2028\nexpect: [{output: t, equals: 7}] # €\n",
+        ),
+        ("? expect\n: - ? equals\n    : 5\n    output: t\n", 7, "? expect\n: - ? equals\n    : 7\n    output: t\n"),
         ("expect: [{output: t, at: last, equals: 9}]\n", True, "expect: [{output: t, at: last, equals: true}]\n"),
     ],
 )  # fmt: skip

@@ -17,8 +17,10 @@ from jobs import actor, fan, graph, task
 from test_cli import cgspec
 
 from cgspec.engines import Position
+from cgspec.errors import NotAble
 from cgspec.graph import Collective, Group, InputRef, TaskRef
-from cgspec.record import load
+from cgspec.record import Record, load
+from cgspec.views import where
 from cgspec.whereabouts import Beacon, actors_told, ask
 
 ACTORS = """
@@ -167,9 +169,6 @@ def test_a_member_of_a_collective_waits_for_what_its_peers_wait_for() -> None:
 
 
 def test_a_beacon_that_fails_says_why_and_goes_on(tmp_path: Path) -> None:
-    from cgspec.errors import NotAble
-    from cgspec.record import Record
-
     answers = iter([RuntimeError("gone"), {"phase": "measure"}])
 
     def tell() -> dict[str, Any]:
@@ -179,12 +178,12 @@ def test_a_beacon_that_fails_says_why_and_goes_on(tmp_path: Path) -> None:
         return found
 
     with Beacon(tell) as beacon:
-        record = Record(id="", name="x", status="running", started="", pid=os.getpid(), where=str(beacon.path))
+        live = record(where=str(beacon.path))
         with pytest.raises(NotAble, match="could not ask its actors: RuntimeError: gone"):
-            ask(record)
-        assert ask(record) == {"phase": "measure"}
+            ask(live)
+        assert ask(live) == {"phase": "measure"}
     with pytest.raises(NotAble, match="only just begun, or is ending"):
-        ask(record)
+        ask(live)
 
 
 def test_without_a_folder_for_sockets_the_run_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,3 +193,36 @@ def test_without_a_folder_for_sockets_the_run_goes_on(monkeypatch: pytest.Monkey
     monkeypatch.setattr("tempfile.mkdtemp", full)
     with Beacon(dict) as beacon:
         assert beacon.path is None
+
+
+def record(**more: Any) -> Record:
+    return Record.model_validate({"id": "", "name": "x", "status": "running", "started": "", "pid": os.getpid()} | more)
+
+
+def test_a_run_that_starts_says_which_steps_are_done() -> None:
+    told = {"phase": "startup", "startup": {"ray": 2.5, "place": 0.1}, "seconds": 7.0, "actors": [], "chain": []}
+    assert where.text(record(), told) == f"x: starting for 7 s; done: ray 2.5 s, place 100 ms (pid {os.getpid()})"
+
+
+def test_a_run_without_an_iteration_yet_says_for_how_long() -> None:
+    told = {"phase": "measure", "done": 0, "asked": 5000, "seconds": 3.0, "actors": [], "chain": []}
+    assert where.text(record(), told).startswith("x: measure, 0 of 5,000 iterations done, since 3 s")
+
+
+def test_a_run_that_ended_says_how_and_why() -> None:
+    phases = [{"name": "measure", "iterations": 3, "asked": 5}]
+    failure = {"kind": "stall", "message": "no task ended in 5 s", "waiting": ["a is in t"]}
+    over = record(status="timeout", ended="2026-01-01T00:00:00Z", phases=phases, failure=failure)
+    assert where.text(over, None).splitlines() == [
+        "x is over: a deadline passed at 2026-01-01T00:00:00Z, after 3 of 5 iterations of measure",
+        "no task ended in 5 s",
+        "a is in t",
+    ]
+    assert where.as_data(over, None) == {"name": "x", "status": "timeout", "pid": os.getpid()}
+
+
+def test_a_run_elsewhere_cannot_be_asked_from_here() -> None:
+    with pytest.raises(NotAble, match="it runs on another-machine; ask there"):
+        ask(record(machine={"host": "another-machine"}))
+    with pytest.raises(NotAble, match="x is not running: it is passed"):
+        ask(record(status="passed"))
