@@ -23,7 +23,7 @@ from cgspec.engines import Position
 from cgspec.engines.waiting import chain
 from cgspec.errors import Failure, NotAble
 from cgspec.graph import Graph, TaskRef
-from cgspec.record import Record
+from cgspec.record import FILE, Record
 
 SOCKET = "where.sock"
 LONGEST = 100
@@ -122,6 +122,12 @@ def _sources(graph: Graph) -> dict[int, tuple[int, ...]]:
         everything = [source for member in group.members for source in reads[member]]
         reads |= dict.fromkeys(group.members, everything)
     return {number: tuple(dict.fromkeys(sources)) for number, sources in reads.items()}
+
+
+def run_in(folder: Path) -> Path:
+    """The run that is meant: the folder itself, or of a sweep the run that was begun last."""
+    runs = [path.parent for path in folder.glob(f"points/*/*/{FILE}") if not path.parent.is_symlink()]
+    return max(runs, key=lambda path: path.name, default=folder)
 
 
 def ask(record: Record) -> dict[str, Any]:

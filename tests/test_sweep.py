@@ -83,6 +83,12 @@ def test_every_point_runs_in_its_own_folder_and_the_table_has_a_row_for_each(spe
     assert len({turn["run_dir"] for turn in told["turns"]}) == 6
 
 
+def test_where_of_a_sweep_is_that_of_its_last_run(spec):
+    cgspec("run", spec.name, cwd=spec.parent)
+    shown = cgspec("where", spec.parent / "runs" / "swept" / "latest")
+    assert shown.stdout.startswith("swept is over: passed at ")
+
+
 def test_the_specs_own_metrics_are_columns_of_the_table(spec):
     spec.write_text(spec.read_text() + "metrics: {last: {$expr: 'out.t * k'}}\n")
     done = cgspec("run", spec.name, cwd=spec.parent)

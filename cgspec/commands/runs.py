@@ -162,11 +162,14 @@ def _job(checked: Checked, overrides: Sequence[str], began: float, options: dict
 @click.argument("run", metavar="RUN", type=click.Path(path_type=pathlib.Path))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def where_command(run: pathlib.Path, as_json: bool) -> int:
-    """Say where a live run is: phase, every actor's task and stack, and who waits for whom."""
+    """Say where a live run is: phase, every actor's task and stack, and who waits for whom.
+
+    RUN is a run folder, or that of a sweep.
+    """
     from cgspec import record, whereabouts
     from cgspec.views import where
 
-    found = record.load(run)
+    found = record.load(whereabouts.run_in(run))
     told = whereabouts.ask(found) if found.state == "running" else None
     shown = where.as_data(found, told)
     click.echo(json.dumps(shown, indent=2, ensure_ascii=False) if as_json else where.text(found, told))
