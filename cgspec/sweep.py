@@ -136,7 +136,16 @@ class Sweep:
                     return INTERRUPTED
         finally:
             live.end()
+            self._present(observer)
         return max((turn.exit_code for turn in self.record.turns), default=0)
+
+    def _present(self, observer: Observer) -> None:
+        from cgspec.views import sweep_report
+
+        try:
+            sweep_report.write(self.path)
+        except Exception as error:
+            observer.note(f"the report of the sweep could not be made: {type(error).__name__}: {error}")
 
     def _turn(self, point: Point, repeat: int, observer: Observer, live: Live) -> Turn:
         job = self.job(point, self.path / "points")

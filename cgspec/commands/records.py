@@ -17,11 +17,13 @@ RUN = click.Path(exists=True, file_okay=False, path_type=pathlib.Path)
 @click.argument("run", type=RUN)
 @click.option("-o", "--output", type=click.Path(path_type=pathlib.Path), help="Where to (default: report.html in RUN).")
 def report_command(run: pathlib.Path, output: pathlib.Path | None) -> int:
-    """Write one HTML page about a run; it needs no network."""
-    from cgspec.views.report import report
+    """Write one HTML page about a run, or about a whole sweep; it needs no network."""
+    from cgspec.comparing import SWEEP
+    from cgspec.views import report, sweep_report
 
-    target = output or run / "report.html"
-    write(target, report(run).encode())
+    target = output or run / report.FILE
+    text = sweep_report.page(run) if (run / SWEEP).is_file() else report.report(run)
+    write(target, text.encode("utf-8", "backslashreplace"))
     click.echo(target)
     return 0
 

@@ -51,7 +51,7 @@ def report(run: str | Path, *, graph: Graph | None = None, clean: Callable[[str]
 
     record, run_dir = load(run), folder_of(run)
     source = resources.files(__package__).joinpath(FILE).read_text(encoding="utf-8")
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_harmless)
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=harmless)
     environment.filters["us"], environment.filters["rate"] = _us, _rate
     environment.filters["place"] = lambda place: place.removeprefix(f"{record.root}/")
     return environment.from_string(source).render(_about(record, run_dir, graph, clean))
@@ -106,7 +106,7 @@ def _about(record: Record, run_dir: Path, graph: Graph | None, clean: Callable[[
     }
 
 
-def _harmless(value: Any) -> Any:
+def harmless(value: Any) -> Any:
     """Text without characters that reorder or hide what is beside them; line breaks stay."""
     if not isinstance(value, str) or hasattr(value, "__html__"):
         return value
