@@ -40,6 +40,41 @@ def started(graph: Graph, given: Options, phase: Phase | None = None) -> Iterato
         engine.teardown()
 
 
+class Shared:
+    """Live actors for one graph after the other, as long as the graphs need the same ones; an engine for each kind."""
+
+    def __init__(self) -> None:
+        self.engines: dict[str, Engine] = {}
+
+    @contextlib.contextmanager
+    def started(self, graph: Graph, given: Options, phase: Phase | None = None) -> Iterator[Engine]:
+        """A new object in each actor, whatever went before; actors that failed are not used again."""
+        kind = given.engine.kind
+        engine = self.engines.pop(kind, None)
+        if engine is not None and not engine.renew(graph, given, fresh=True):
+            engine.teardown()
+            engine = None
+        if engine is None:
+            engine = ENGINES[kind](graph, given)
+            engine.place()
+        try:
+            engine.compile()
+            engine.begin(phase or Phase("measure", 1000))
+            yield engine
+        except BaseException:
+            engine.teardown()
+            raise
+        self.engines[kind] = engine
+
+    def run(self, graph: Graph, iterations: Sequence[Sequence[object]], given: Options) -> list[list[object]]:
+        with self.started(graph, given) as engine:
+            return [one(engine, *inputs) for inputs in iterations]
+
+    def end(self) -> None:
+        for engine in self.engines.values():
+            engine.teardown()
+
+
 def one(engine: Engine, *inputs: object) -> list[object]:
     """One iteration; raises what the task raised."""
     engine.submit(inputs)
@@ -63,4 +98,4 @@ def error_of(graph: Graph, inputs: Sequence[object], given: Options) -> RunError
     raise AssertionError("nothing failed")
 
 
-__all__ = ["ROOT", "PhaseData", "error_of", "one", "options", "run", "started"]
+__all__ = ["ROOT", "PhaseData", "Shared", "error_of", "one", "options", "run", "started"]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import ray
 import torch
-from engines_running import error_of, one, options, run, started
+from engines_running import Shared, error_of, one, options, started
 from graphs import Drawing
 
 from cgspec import collectives
@@ -30,12 +30,17 @@ REDUCTIONS = {
 def _cluster() -> Iterator[None]:
     ray.init(address="local", num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     yield
+    SHARED.end()
     ray.shutdown()
 
 
-@pytest.fixture(params=["local", "compiled"])
+@pytest.fixture(params=["local", "compiled", "direct"])
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
+
+
+SHARED = Shared()
+run = SHARED.run
 
 
 def opt(kind: str, **more: Any) -> Any:
@@ -43,8 +48,9 @@ def opt(kind: str, **more: Any) -> Any:
 
 
 def members(size: int) -> Drawing:
+    """Four actors, whatever the size: all graphs can use the same ones."""
     drawing = Drawing().input("x")
-    for rank in range(size):
+    for rank in range(max(size, 4)):
         drawing.actor(f"m.{rank}", MEMBER, rank)
     return drawing
 
@@ -175,7 +181,7 @@ def test_collectives_are_pipelined_and_timed(kind: str) -> None:
     parts = made(drawing, 2)
     drawing.collective("s", "allreduce", [*parts])
     graph = drawing.graph("s.0", "s.1")
-    with started(graph, opt(kind, inflight=3), Phase("measure", 20)) as engine:
+    with SHARED.started(graph, opt(kind, inflight=3), Phase("measure", 20)) as engine:
         for i in range(3):
             engine.submit([i])
         for i in range(20):
