@@ -555,8 +555,6 @@ def batch(size):
 
 @pytest.mark.parametrize("command", ["check", "viz", "plan", "show", "export"])
 def test_nothing_of_the_users_is_executed(command: str, folder: pathlib.Path) -> None:
-    if command not in cli.commands:
-        pytest.skip(f"there is no {command} yet")
     (folder / "model.py").write_text(textwrap.dedent(TRAP))
     of(spec(("{x: 1}", '{x: {$call: "model.py:batch", args: {size: 3}}}')))
     done = subprocess.run([sys.executable, "-m", "cgspec", command, "spec.yaml"], capture_output=True, text=True)

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browsing import Browser, program
+from browsing import Browser
 from finished import CHAIN, finish
 from test_report_browser import CONTRASTS
 
 from cgspec.reopening import checked_of
 from cgspec.views import of_run, picture
 
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(program() is None, reason="no Chromium is installed")]
+pytestmark = pytest.mark.browser
 
 CLICK = """(name => {
     const id = Object.keys(things).find(id => things[id].name === name && things[id].kind !== 'output');

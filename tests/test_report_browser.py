@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browsing import Browser, program
+from browsing import Browser
 from finished import CHAIN, by_hand, finish
 
 from cgspec.views import report
 
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(program() is None, reason="no Chromium is installed")]
+pytestmark = pytest.mark.browser
 
 WIDTHS = (1280, 390)
 
