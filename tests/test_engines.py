@@ -31,7 +31,7 @@ def _cluster() -> Iterator[None]:
     ray.shutdown()
 
 
-@pytest.fixture(params=["local", "compiled"])
+@pytest.fixture(params=["local", "compiled", "direct"])
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
