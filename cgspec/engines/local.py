@@ -94,7 +94,7 @@ class LocalEngine:
         self.phase, self.iteration = phase, 0
         jobs = [watch_job(self.graph, phase, number) for number in range(len(self.workers))]
         first = next((job for job in jobs if job is not None), None)
-        self.watch = make_watch(replace(first, actor="local")) if first is not None else None
+        self.watch = make_watch(replace(first, actor="local", rank=0, world_size=1)) if first is not None else None
         for worker, job in zip(self.workers, jobs, strict=True):
             worker.begin(phase.iterations, Ranges(self.watch) if job and self.watch else None, phase.looks)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import pathlib
+import zlib
 from collections.abc import Sequence
 
 from cgspec.engines import Phase, PhaseData, TaskTimes
@@ -32,6 +33,8 @@ def watch_job(graph: Graph, phase: Phase, actor: int) -> WatchJob | None:
         memory=profile.memory,
         stacks=profile.stacks,
         flops=profile.flops,
+        rank=actor,
+        world_size=len(graph.actors),
     )
 
 
@@ -69,5 +72,5 @@ def _unreadable(path: pathlib.Path) -> str | None:
         with gzip.open(path, "rt") as text:
             events = json.load(text)["traceEvents"]
         return None if events else "it has no events"
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError) as error:
         return f"{type(error).__name__}: {error}"

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WatchJob:
-    """What a worker is asked to watch in one phase; the fields are those of ``ProfileSpec``."""
+    """What a worker is asked to watch in one phase; the fields are those of ``ProfileSpec``.
+
+    ``rank`` is the actor's number, of ``world_size``: by it tools tell the traces of a run apart.
+    """
 
     kind: str
     actor: str
@@ -26,6 +29,8 @@ class WatchJob:
     memory: bool = False
     stacks: bool = False
     flops: bool = False
+    rank: int = 0
+    world_size: int = 1
 
 
 class Watch(Protocol):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from statistics import median
@@ -145,9 +145,12 @@ def _charts(turns: Sequence[Turn], metrics: Sequence[str]) -> Iterator[Any]:
         curves.draw("Latency, p50", turns, lambda turn: turn.get("p50_us"), _us),
         curves.draw("Throughput", turns, lambda turn: turn.get("throughput_per_s"), _rate),
     ]
-    for name in metrics[:MOST_METRICS]:
-        drawn.append(curves.draw(name, turns, lambda turn, name=name: turn.get("metrics", {}).get(name), _number))
+    drawn += [curves.draw(name, turns, _metric(name), _number) for name in metrics[:MOST_METRICS]]
     yield from (each for each in drawn if each is not None)
+
+
+def _metric(name: str) -> Callable[[Turn], float | None]:
+    return lambda turn: turn.get("metrics", {}).get(name)
 
 
 def _middle(values: Any) -> float | None:
