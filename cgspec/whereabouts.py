@@ -6,6 +6,7 @@ private folder of its own; its path is in the record, and both are removed when 
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import platform
@@ -13,6 +14,7 @@ import shutil
 import socket
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -25,9 +27,11 @@ from cgspec.errors import Failure, NotAble
 from cgspec.graph import Graph, TaskRef
 from cgspec.record import FILE, Record
 
-SOCKET = "where.sock"
+PREFIX, SOCKET = "cgspec-where-", "where.sock"
 LONGEST = 100
 """Bytes of a socket's path: the system allows about 107."""
+YOUNG = 10.0
+"""Seconds in which a socket that does not listen may still begin to."""
 PATIENCE = 30.0
 """Seconds that the run gets for an answer: it asks its actors first."""
 
@@ -47,10 +51,11 @@ class Beacon:
             self._open()
 
     def _open(self) -> None:
-        folder = Path(tempfile.mkdtemp(prefix="cgspec-where-"))
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX))
         if len(os.fsencode(folder / SOCKET)) > LONGEST:
             folder.rmdir()
-            folder = Path(tempfile.mkdtemp(prefix="cgspec-where-", dir="/tmp"))
+            folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir="/tmp"))
+        _sweep(folder.parent)
         self.path = folder / SOCKET
         self._server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._server.bind(str(self.path))
@@ -89,6 +94,22 @@ class Beacon:
         if self.path is not None:
             shutil.rmtree(self.path.parent, ignore_errors=True)
         self._server = self.path = None
+
+
+def _sweep(parent: Path) -> None:
+    """Removes what killed runs of this user left: sockets on which nobody listens any more."""
+    for path in parent.glob(f"{PREFIX}*/{SOCKET}"):
+        with suppress(OSError):
+            found = path.stat()
+            if found.st_uid == os.getuid() and time.time() - found.st_mtime > YOUNG and _is_dead(path):
+                path.unlink()
+                path.parent.rmdir()
+
+
+def _is_dead(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(0.1)
+        return connection.connect_ex(str(path)) == errno.ECONNREFUSED
 
 
 def actors_told(graph: Graph, seen: tuple[Position, ...], *, first: int = 0) -> dict[str, Any]:

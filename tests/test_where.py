@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -58,10 +60,9 @@ class Hanging:
     def __init__(self, folder: Path, engine: str) -> None:
         (folder / "actors.py").write_text(ACTORS)
         (folder / "spec.yaml").write_text(SPEC)
-        (folder / "sockets").mkdir()
-        self.folder = folder
+        self.folder, self.sockets = folder, Path(tempfile.mkdtemp(prefix="w-", dir="/tmp"))
         self.latest = folder / "runs" / "hangs" / "latest"
-        env = os.environ | {"TMPDIR": str(folder / "sockets")} if engine == "local" else None
+        env = os.environ | {"TMPDIR": str(self.sockets)} if engine == "local" else None
         command = [sys.executable, "-m", "cgspec", "run", "spec.yaml", "--engine", engine]
         self.process = subprocess.Popen(command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
@@ -95,6 +96,7 @@ def hanging(tmp_path: Path) -> Iterator[Callable[[str], Hanging]]:
         if run.process.poll() is None:
             run.process.kill()
             run.process.communicate()
+        shutil.rmtree(run.sockets)
 
 
 def sits(told: dict[str, Any]) -> bool:
@@ -120,19 +122,28 @@ def test_a_hanging_task_is_shown_with_its_stack_and_the_run_leaves_nothing(hangi
     assert "is in first, iteration 2, for " in shown.stdout and "in deeper: time.sleep" in shown.stdout
 
     run.end(signal.SIGINT)
-    assert list((run.folder / "sockets").glob("cgspec-where-*")) == []
+    assert socket.parent.parent == run.sockets
+    assert list(run.sockets.iterdir()) == []
     over = cgspec("where", run.latest, "--json")
     assert (over.returncode, json.loads(over.stdout)["status"]) == (0, "interrupted")
     assert "hangs is over: interrupted" in cgspec("where", run.latest).stdout
 
 
-def test_a_killed_run_says_so(hanging: Any) -> None:
+def test_a_killed_run_says_so_and_the_next_one_cleans_up(hanging: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     run = hanging("local")
     run.when(sits, 60)
     run.end(signal.SIGKILL)
     shown = cgspec("where", run.latest)
     assert (shown.returncode, shown.stdout) == (0, "hangs is over: killed, after 1 of 1 iterations of warmup\n")
     assert cgspec("where", run.folder).returncode == 2
+    (left,) = run.sockets.glob("cgspec-where-*")
+    monkeypatch.setattr("tempfile.tempdir", str(run.sockets))
+    with Beacon(dict) as one:
+        assert left.exists() and one.path is not None, "it is too young to be sure"
+        os.utime(left / "where.sock", (0, 0))
+        os.utime(one.path, (0, 0))
+        with Beacon(dict):
+            assert not left.exists() and one.path.exists()
 
 
 def test_on_ray_the_wait_for_chain_goes_across_processes(hanging: Any) -> None:
