@@ -100,6 +100,21 @@ def session_folder() -> pathlib.Path:
     return pathlib.Path(_need(node, "get_session_dir_path")())
 
 
+def raylet_pid() -> int | None:
+    """The process of this driver's own raylet; None where Ray was not started here."""
+    from ray._private import worker
+
+    started = _need(_need(worker, "_global_node"), "all_processes").get("raylet", ())
+    return int(started[0].process.pid) if started else None
+
+
+def remove_semaphores(raylet: int) -> None:
+    """Removes what a raylet that has ended left in shared memory: two named semaphores per channel of a dead actor."""
+    for kind in ("hdr", "obj"):
+        for path in pathlib.Path("/dev/shm").glob(f"sem.{kind}{raylet}-*"):
+            path.unlink(missing_ok=True)
+
+
 def redirect_raylet(say: Callable[[str], object]) -> Callable[[], None]:
     """Sends what Ray's listener would print on the driver's stdout (deaths, a page each) to ``say``.
 

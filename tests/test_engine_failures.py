@@ -220,11 +220,13 @@ import sys
 sys.path.insert(0, {tests!r})
 from engines_running import one, options, started
 from graphs import Drawing
+from cgspec import raynames
 from cgspec.errors import RunError
 drawing = Drawing().actor("a", "plain.py:Trouble").input("x").task("t", "a.{method}", {{"x": "inputs.x"}})
 try:
     with started(drawing.graph("t"), options()) as engine:
         print("notes", engine.notes, flush=True)
+        print("raylet", raynames.raylet_pid(), flush=True)
         print("pids", engine.actors.homes[0].pid, flush=True)
         one(engine, {value})
 except RunError as error:
@@ -259,14 +261,13 @@ def test_a_death_is_not_spilled_and_what_the_environment_says_is_not_followed(tm
     out, err = child.communicate(timeout=90)
     assert (child.returncode, out.split()[-1], err) == (5, "actor-died", "")
     assert "RAY_ADDRESS=127.0.0.1:9 is not followed" in out.splitlines()[0]
+    assert not list(pathlib.Path("/dev/shm").glob(f"sem.*{out.splitlines()[1].split()[1]}-*"))
 
 
 def test_ctrl_c_ends_a_hanging_run_and_all_of_its_processes() -> None:
     child = process("sleep", "60")
     assert child.stdout is not None
-    child.stdout.readline()
-    pid = int(child.stdout.readline().split()[1])
-    raylet = int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    raylet, pid = (int(line.split()[1]) for line in [child.stdout.readline() for _ in range(3)][1:])
     time.sleep(0.5)
     began = time.monotonic()
     os.killpg(child.pid, signal.SIGINT)

@@ -102,7 +102,10 @@ class Cluster:
     def stop(self) -> None:
         """Ends what ``start`` started."""
         if self.started and ray.is_initialized():
+            raylet = raynames.raylet_pid() if self.local else None
             ray.shutdown()
+            if raylet is not None:
+                raynames.remove_semaphores(raylet)
         _update_environ(self._environ)
         for name, level in self._levels.items():
             logging.getLogger(name).setLevel(level)
