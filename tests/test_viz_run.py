@@ -101,7 +101,7 @@ def test_links_are_as_wide_as_results_wait(run_dir: Path) -> None:
     (run_dir / "timeline.csv").write_text("\n".join([*text[:19], *later]) + "\n")
     links = {link.facts[0][1]: link for link in drawn(run_dir).links}
     assert links["load"].width == pytest.approx(1.2)
-    assert links["fwd"].width == pytest.approx(1.2 + 6.8 * 0.5)  # 250 µs of the 500 that the longest task takes
+    assert links["fwd"].width == pytest.approx(1.2 + 4.8 * 0.5)  # 250 µs of the 500 that the longest task takes
     assert links["fwd"].label == "shm, 250 µs"
 
 
@@ -116,8 +116,8 @@ def test_links_are_as_wide_as_declared_bytes(run_dir: Path) -> None:
     load_, fwd, post = graph.tasks
     sized = replace(graph, tasks=(replace(load_, payload=Payload(100)), replace(fwd, payload=Payload(400)), post))
     links = {link.facts[0][1]: link for link in drawn(run_dir, sized).links}
-    assert links["load"].width == pytest.approx(1.2 + 6.8 / 4)
-    assert links["fwd"].width == pytest.approx(8.0)
+    assert links["load"].width == pytest.approx(1.2 + 4.8 / 4)
+    assert links["fwd"].width == pytest.approx(6.0)
     assert links["fwd"].label == "shm 400 B"
 
 

@@ -16,7 +16,7 @@ from cgspec.views.facts import tell_size
 Pair = tuple[str, str]
 """The names of the task that gives, and of the one that reads."""
 
-THINNEST, WIDEST = 1.2, 8.0
+THINNEST, WIDEST = 1.2, 6.0
 """In points."""
 
 

@@ -30,6 +30,9 @@ _LANE, _CELL = 32.0, 26.0
 _LETTER = 6.4
 """The width of a letter in a cell, generously, in points."""
 
+_NARROW = 4.0
+"""Bars narrower than this, in points, have no outline."""
+
 _APART = 1.9
 """The distance, in rows, from the last row of the steps to the first one of the run."""
 
@@ -186,12 +189,15 @@ class Schedule:
             letters = int((right - left - 4) / _LETTER)
             label = quote(shorten(self.label(task), letters) if letters > 0 else "")
             yield (
-                f'  {name} [id="{name}" class="task" pos="{x:.1f},{y:.1f}!" {size} {self._paint(task)}'
+                f'  {name} [id="{name}" class="task" pos="{x:.1f},{y:.1f}!" {size} {self._paint(task, right - left)}'
                 f" label={label} tooltip={quote_lines(tooltips[name])}];"
             )
 
-    def _paint(self, task: Task) -> str:
+    def _paint(self, task: Task, width: float) -> str:
+        """Its colours; a bar that would be nothing but outline has none."""
         hue = self.hues[task.family]
+        if width < _NARROW:
+            return f'fillcolor="{fill(hue)}" color="{fill(hue)}" penwidth=0.3'
         if task.collective is None:
             return f'fillcolor="{fill(hue)}" color="{outline(hue)}"'
         return f'fillcolor="{fill(hue)}" color="{STROKES["group"].colour}" penwidth=2'
