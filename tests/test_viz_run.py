@@ -170,6 +170,9 @@ def invoke(*arguments: str) -> str:
 
 def test_a_run_is_drawn_from_its_folder_alone(finished: Path) -> None:
     assert "takes " in invoke("--run", str(finished), "--ascii")
+    assert invoke("--run", str(finished), "--ascii").isascii() and "\\x" not in invoke(
+        "--run", str(finished), "--ascii"
+    )
     assert "as it ran" in invoke("--run", str(finished), "--schedule", "-o", "-", "--format", "dot")
 
 

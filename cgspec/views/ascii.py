@@ -24,7 +24,7 @@ _ARROWS: dict[Carrier, str] = {
     "host": "..>",
     "group": "<=>",
 }
-_PLAINER = str.maketrans({TIMES: "x", "…": "~", "↵": "|"})
+_PLAINER = str.maketrans({TIMES: "x", "µ": "u", "…": "~", "↵": "|"})
 
 
 def write_ascii(scene: Scene) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from cgspec.quantities import show_duration
 from cgspec.sweep import Row, Sweep, rows
 
+REPORT = "report.html"
 HEAD = ("point", "runs", "status", "p50", "spread", "p95", "throughput")
 
 
@@ -20,7 +21,9 @@ def text(sweep: Sweep) -> str:
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
     done, planned = len(sweep.record.turns), sweep.record.planned
     left = "" if done == planned else f" ({planned - done} left: --resume {sweep.path})"
-    return "\n".join([f"{sweep.name}: {done} of {planned} runs{left}", f"sweep folder: {sweep.path}", "", *lines])
+    head = [f"{sweep.name}: {done} of {planned} runs{left}", f"sweep folder: {sweep.path}"]
+    head += [f"report: {sweep.path / REPORT}"] if (sweep.path / REPORT).is_file() else []
+    return "\n".join([*head, "", *lines])
 
 
 def _cells(row: Row, names: Sequence[str]) -> Sequence[str]:
