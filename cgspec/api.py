@@ -142,6 +142,7 @@ class LiveGraph:
         self._turn = threading.Lock()
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="cgspec-results")
         self._iteration = 0
+        self._closed = False
 
     def __call__(self, **inputs: Any) -> Any:
         """Runs one iteration and returns the outputs in the form of the spec.
@@ -160,6 +161,8 @@ class LiveGraph:
     def submit(self, **inputs: Any) -> Future[Any]:
         """Starts one iteration; waits only while ``run.inflight`` are under way."""
         given = self._placed(inputs)
+        if self._closed:
+            raise UsageError(f"the graph {self.graph.name} is closed: call it inside its `with` block")
         self._room.acquire()
         try:
             with self._turn:
@@ -196,7 +199,8 @@ class LiveGraph:
         return formed(self.graph, outputs)
 
     def close(self) -> None:
-        """Waits for what is under way."""
+        """Waits for what is under way; further calls are refused."""
+        self._closed = True
         self._reader.shutdown(wait=True)
 
 

@@ -77,6 +77,7 @@ def check(
     allow_import: Iterable[str] = (),
     rehearse: bool = False,
     point: Choice | None = None,
+    variants: bool = False,
     raw: bytes | str | None = None,
 ) -> Checked:
     """Checks a spec without importing or running anything of the user's.
@@ -87,11 +88,19 @@ def check(
         allow_import: patterns of modules that may be imported beyond the project's own.
         rehearse: whether it is to be run on CPUs, which lifts what only GPUs need.
         point: a point of the spec's sweep, which is then checked as the spec that it makes.
+        variants: whether each variant of the spec is checked too.
         raw: the text, where it is not to be read from ``path``.
     """
     settings: dict[str, Any] = {"overrides": overrides, "variant": variant, "allow_import": tuple(allow_import)}
     with _no_collection():
-        return _check(os.fspath(path), raw, point, {**settings, "rehearse": rehearse})
+        settings["rehearse"] = rehearse
+        checked = _check(os.fspath(path), raw, point, settings)
+        if not variants or variant is not None:
+            return checked
+        named = checked.data.get("variants")
+        names = list(named)[:MAX_POINTS] if isinstance(named, dict) and not checked.errors else []
+        made = ((f"in the variant {n}", _check(os.fspath(path), raw, None, {**settings, "variant": n})) for n in names)
+        return _with_points(checked, made)
 
 
 @contextlib.contextmanager
@@ -118,17 +127,17 @@ def _check(shown: str, raw: bytes | str | None, point: Choice | None, settings: 
     if checked.spec is None or checked.spec.sweep is None:
         return checked
     chosen = sweeping.covering(checked.spec.sweep)[:MAX_POINTS]
-    points = [(each.label, _check(shown, content, each.choice, settings)) for each in chosen]
+    points = [(f"in the sweep, at {each.label}", _check(shown, content, each.choice, settings)) for each in chosen]
     return _with_points(checked, points)
 
 
 def _with_points(checked: Checked, points: Iterable[tuple[str, Checked]]) -> Checked:
-    """A spec with the findings of its sweep's points, each once and said to be the point's."""
+    """A spec with the findings of its sweep's points, or of its variants, each once and said to be theirs."""
     found = {(finding.code, finding.path, finding.message): finding for finding in checked.findings}
     for label, point in points:
         for finding in point.findings:
             key = (finding.code, finding.path, finding.message)
-            found.setdefault(key, replace(finding, message=f"{finding.message} (in the sweep, at {label})"))
+            found.setdefault(key, replace(finding, message=f"{finding.message} ({label})"))
     findings = _ordered(checked.sources, found.values(), checked.file)
     if _has_error(findings):
         return replace(checked, findings=findings, spec=None, graph=None)

@@ -24,6 +24,8 @@ from cgspec.outputs import assemble
 
 HELD_BYTES = 256 * 2**20
 """Bytes of inputs, or of results, that are held at the most; at least one iteration always is."""
+MOST_COUNTED = 10_000
+"""Containers that are looked into to tell how large a result is."""
 TICK_NS = 100_000_000
 """Between two words of progress."""
 SAVE_NS = 2_000_000_000
@@ -302,13 +304,14 @@ class Pass:
 
 
 def _bytes(values: Sequence[object]) -> int:
-    """About as many bytes as the values hold."""
-    total = 0
-    for value in values:
-        if isinstance(value, (list, tuple)):
-            total += _bytes(value)
-        elif isinstance(value, dict):
-            total += _bytes([*value.values()])
+    """About as many bytes as the values hold; what holds itself is counted once."""
+    total, left, seen = 0, [*values], set[int]()
+    while left and len(seen) < MOST_COUNTED:
+        value = left.pop()
+        if isinstance(value, (list, tuple, dict)):
+            if id(value) not in seen:
+                seen.add(id(value))
+                left.extend(value.values() if isinstance(value, dict) else value)
         else:
             total += int(getattr(value, "nbytes", 0)) or sys.getsizeof(value, 64)
     return total

@@ -140,7 +140,7 @@ def _plain(value: object, depth: int, budget: list[int]) -> Any:
     if depth == 0 or budget[0] < 0:
         return short(value)
     if value is None or isinstance(value, (bool, str)):
-        return value if not isinstance(value, str) or len(value) <= 10 * WHOLE else short(value)
+        return _unicode(value) if isinstance(value, str) else value
     if isinstance(value, int):
         return int(value) if value.bit_length() < 400 else _whole(value)
     if isinstance(value, float):
@@ -155,6 +155,12 @@ def _plain(value: object, depth: int, budget: list[int]) -> Any:
     if numpy is not None and isinstance(value, numpy.generic):
         return _plain(value.item(), depth - 1, budget)
     return dtype_name(value) if dtype_name(value) and not hasattr(value, "dtype") else short(value)
+
+
+def _unicode(text: str) -> str:
+    """Text that can be written: lone surrogates (names of files that are not UTF-8) are escaped, long text is cut."""
+    whole = text.encode("utf-8", "backslashreplace").decode()
+    return whole if len(whole) <= 10 * WHOLE else short(whole)
 
 
 def _plain_numbers(value: Any, budget: list[int]) -> dict[str, Any]:

@@ -134,6 +134,7 @@ def describe(error: BaseException) -> tuple[str, str]:
         text = str(error)
     except Exception:
         text = "(its message cannot be shown)"
+    text = text.encode("utf-8", "backslashreplace").decode()
     if len(text) > LONGEST:
         text = f"{text[:LONGEST]} … ({len(text)} characters)"
     return (f"{name}: {text}" if text else name), _trace(error)

@@ -94,3 +94,10 @@ def test_there_is_nothing_else_in_the_interface():
     with pytest.raises(AttributeError):
         cgspec.nothing  # noqa: B018
     assert sorted(cgspec.__all__) == ["LiveGraph", "Loaded", "OpenRun", "check", "load", "open_run", "run", "start"]
+
+
+def test_a_closed_graph_says_that_it_is(spec):
+    with cgspec.start(spec) as graph:
+        assert graph() == {"sum": 10}
+    with pytest.raises(UsageError, match="is closed"):
+        graph()

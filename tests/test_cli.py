@@ -229,3 +229,39 @@ def test_ray_own_switch_chooses_the_profiler(project):
     env = {**os.environ, "RAY_CGRAPH_ENABLE_TORCH_PROFILING": "1"}
     done = cgspec("run", spec_in(project, GOOD).name, "--engine", "local", "--json", cwd=project, env=env)
     assert json.loads(done.stdout)["phases"][-1]["profiled"] == "torch"
+
+
+def test_a_variant_that_is_wrong_is_found_by_check_and_does_not_keep_the_spec_from_running(project):
+    spec_in(project, GOOD.replace("short: {run.iterations: 3}", "short: {run.iteration: 3}"))
+    done = cgspec("check", "spec.yaml", cwd=project)
+    assert (done.returncode, "iteration is no key of run" in done.stdout) == (1, True)
+    assert "(in the variant short)" in done.stdout
+    assert cgspec("run", "spec.yaml", "--engine", "local", cwd=project).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [("l = []; l.append(l); return l", "[["), ('return "a\\udc80b"', "a\\\\udc80b")],
+    ids=["itself", "surrogate"],
+)
+def test_results_that_cannot_be_written_as_they_are_end_the_run_in_order(project, body, shown):
+    (project / "actors.py").write_text(f"class Counter:\n    def inc(self, x):\n        {body}\n")
+    done = cgspec("run", spec_in(project, GOOD).name, "--engine", "local", "--json", cwd=project)
+    assert (done.returncode, "Traceback" in done.stderr) == (1, False)
+    assert json.loads(done.stdout)["status"] == "expectation-failed"
+    assert shown in done.stdout
+
+
+def test_what_user_code_prints_does_not_mix_with_json(project):
+    (project / "actors.py").write_text(
+        "class Counter:\n    def inc(self, x):\n        print('noise')\n        return x + 1\n"
+    )
+    done = cgspec("run", spec_in(project, GOOD).name, "--engine", "local", "--json", cwd=project)
+    assert json.loads(done.stdout)["status"] == "passed"
+    assert "noise" in done.stderr
+
+
+def test_runs_of_a_name_that_there_is_not_offers_the_nearest(project):
+    cgspec("run", spec_in(project, GOOD).name, "--engine", "local", cwd=project)
+    done = cgspec("runs", "spce", cwd=project)
+    assert (done.returncode, "did you mean spec?" in done.stderr) == (2, True)

@@ -323,10 +323,15 @@ def test_installed_classes_are_as_inspect_has_them_where_they_are_readable(modul
 
 # --- imports and bases ---------------------------------------------------------------------------------------------
 
+
 def test_bases_are_followed_through_every_kind_of_import(tmp_path: pathlib.Path) -> None:
-    write(tmp_path, pkg__in__base="class A:\n    def a(self, x): ...", side="class B:\n    def b(self, y): ...",
-          pkg__in__deep__in__c="class C:\n    def c(self, z): ...", pkg__in__deep__in____init__="from .c import *",
-          pkg__in__model="""
+    write(
+        tmp_path,
+        pkg__in__base="class A:\n    def a(self, x): ...",
+        side="class B:\n    def b(self, y): ...",
+        pkg__in__deep__in__c="class C:\n    def c(self, z): ...",
+        pkg__in__deep__in____init__="from .c import *",
+        pkg__in__model="""
               import side as s
               import json.decoder
               from .base import A as First
@@ -334,7 +339,8 @@ def test_bases_are_followed_through_every_kind_of_import(tmp_path: pathlib.Path)
               from .deep import c
               class Stage(First, s.B, deep.C, json.decoder.JSONDecoder): ...
               class Other(c.C): ...
-              """)
+              """,
+    )
     reader = SourceReader(tmp_path)
     info = reader.read_class(ref("Stage", "pkg/model.py"))
     assert isinstance(info, ClassInfo)
@@ -351,7 +357,9 @@ def test_a_class_that_another_file_defines_is_followed(tmp_path: pathlib.Path) -
 
 
 def test_a_nested_class_is_found_and_its_bases_are_looked_up_in_its_scope(tmp_path: pathlib.Path) -> None:
-    info = read(tmp_path, """
+    info = read(
+        tmp_path,
+        """
         class Base:
             def wrong(self): ...
         class Outer:
@@ -359,26 +367,33 @@ def test_a_nested_class_is_found_and_its_bases_are_looked_up_in_its_scope(tmp_pa
                 def right(self): ...
             class Inner(Base):
                 def forward(self, x): ...
-        """, "Outer.Inner")
+        """,
+        "Outer.Inner",
+    )
     assert (info.name, list(info.methods), info.complete) == ("Outer.Inner", ["forward", "right"], True)
 
 
-@pytest.mark.parametrize("text", [
-    "import ray\n@ray.remote\nclass Stage:\n    def __init__(self, a): ...\n    def forward(self, x): ...",
-    "import ray\n@ray.remote(num_gpus=1)\nclass Stage:\n    def __init__(self, a): ...\n    def forward(self, x): ...",
-    "import ray\nclass Base:\n    def __init__(self, a): ...\n    def forward(self, x): ...\nStage = ray.remote(Base)",
-    "from ray import remote as r\nclass B:\n    def __init__(self, a): ...\n    def forward(self, x): ...\n"
-    "Stage = r(num_gpus=1)(B)",
-    "import ray\nclass Stage:\n    def __init__(self, a): ...\n    def forward(self, x): ...\n"
-    "Stage = ray.remote(Stage)",
-])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import ray\n@ray.remote\nclass Stage:\n    def __init__(self, a): ...\n    def forward(self, x): ...",
+        "import ray\n@ray.remote(num_gpus=1)\nclass Stage:\n    def __init__(self, a): ...\n    def forward(self, x): ...",
+        "import ray\nclass Base:\n    def __init__(self, a): ...\n    def forward(self, x): ...\nStage = ray.remote(Base)",
+        "from ray import remote as r\nclass B:\n    def __init__(self, a): ...\n    def forward(self, x): ...\n"
+        "Stage = r(num_gpus=1)(B)",
+        "import ray\nclass Stage:\n    def __init__(self, a): ...\n    def forward(self, x): ...\n"
+        "Stage = ray.remote(Stage)",
+    ],
+)
 def test_ray_remote_is_transparent(tmp_path: pathlib.Path, text: str) -> None:
     info = read(tmp_path, text)
     assert info.complete and info.init.names == ("a",) and str(info.methods["forward"]) == "forward(self, x)"
 
 
 def test_ray_method_gives_the_number_of_returns_and_known_decorators_keep_the_signature(tmp_path: pathlib.Path) -> None:
-    info = read(tmp_path, """
+    info = read(
+        tmp_path,
+        """
         import ray, torch, nvtx
         from ray import method
         from torch import inference_mode as im
@@ -396,10 +411,15 @@ def test_ray_method_gives_the_number_of_returns_and_known_decorators_keep_the_si
             plain = torch.no_grad()(one)
             @ray.method(num_returns="dynamic")
             def many(self): ...
-        """)
+        """,
+    )
     assert {name: (str(s), s.num_returns) for name, s in info.methods.items()} == {
-        "two": ("two(self, x)", 2), "three": ("three(self, x, *, y=1)", 3), "one": ("one(self, z)", None),
-        "plain": ("plain(self, z)", None), "many": ("many(self)", None)}
+        "two": ("two(self, x)", 2),
+        "three": ("three(self, x, *, y=1)", 3),
+        "one": ("one(self, z)", None),
+        "plain": ("plain(self, z)", None),
+        "many": ("many(self)", None),
+    }
     assert info.methods["two"].line == 7 + 2
 
 
@@ -419,18 +439,18 @@ DOUBTFUL = {
     "an inherited metaclass": "import enum\nclass Stage(enum.Enum):\n    def forward(self, x): ...",
     "getattr": "class Stage:\n    def __getattr__(self, n): ...\n    def forward(self, x): ...",
     "computed attributes": "class Stage:\n    def __init__(self):\n        for n in 'ab': setattr(self, n, 1)\n"
-                           "    def forward(self, x): ...",
+    "    def forward(self, x): ...",
     "a class decorator": "from x import deco\n@deco\nclass Stage:\n    def forward(self, x): ...",
     "a class decorator that adds": "def deco(cls):\n    cls.more = 1\n    return cls\n@deco\n"
-                                   "class Stage:\n    def forward(self, x): ...",
+    "class Stage:\n    def forward(self, x): ...",
     "setattr on the class": "class Stage:\n    def forward(self, x): ...\nfor n in 'ab':\n    setattr(Stage, n, 1)",
     "locals": "class Stage:\n    def forward(self, x): ...\n    for n in 'ab': locals()[n] = n",
     "init_subclass": "class B:\n    def __init_subclass__(cls):\n        setattr(cls, 'a', 1)\n"
-                     "class Stage(B):\n    def forward(self, x): ...",
+    "class Stage(B):\n    def forward(self, x): ...",
     "its own base": "class A(Stage): ...\nclass Stage(A):\n    def forward(self, x): ...",
     "bases that cannot be ordered": "class A: ...\nclass B(A): ...\nclass Stage(A, B):\n    def forward(self, x): ...",
     "a conditional base": "try:\n    from nowhere import Base\nexcept ImportError:\n    Base = object\n"
-                          "class Stage(Base):\n    def forward(self, x): ...",
+    "class Stage(Base):\n    def forward(self, x): ...",
     "an unpacked base": "class Stage(*bases()):\n    def forward(self, x): ...",
 }
 
@@ -445,20 +465,34 @@ def test_a_class_that_may_have_more_is_incomplete_and_says_why(tmp_path: pathlib
     assert unknown.problems(9, ["nonsense"]) == ()
 
 
-@pytest.mark.parametrize("text", [
-    "Stage = make()", "import functools\nStage = functools.partial(dict, a=1)", "from nowhere import Stage",
-    "from nowhere import *", "globals()['Stage'] = 1", "def __getattr__(name): ...", "for Stage in (): pass",
-    "Stage, B = make()", "from _datetime import date as Stage", "print(Stage := 3)",
-    "def f():\n    global Stage\n    Stage = 1", "Stage = type('Stage', (), {})",
-    "import collections\nStage = collections.namedtuple('Stage', 'a b')", "Stage = (lambda: 0)()",
-])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Stage = make()",
+        "import functools\nStage = functools.partial(dict, a=1)",
+        "from nowhere import Stage",
+        "from nowhere import *",
+        "globals()['Stage'] = 1",
+        "def __getattr__(name): ...",
+        "for Stage in (): pass",
+        "Stage, B = make()",
+        "from _datetime import date as Stage",
+        "print(Stage := 3)",
+        "def f():\n    global Stage\n    Stage = 1",
+        "Stage = type('Stage', (), {})",
+        "import collections\nStage = collections.namedtuple('Stage', 'a b')",
+        "Stage = (lambda: 0)()",
+    ],
+)
 def test_a_class_that_only_running_makes_is_incomplete_not_missing(tmp_path: pathlib.Path, text: str) -> None:
     info = read(tmp_path, text)
     assert (info.complete, info.init.readable) == (False, False) and info.why_incomplete
 
 
 def test_methods_in_doubt_are_unreadable_and_say_why(tmp_path: pathlib.Path) -> None:
-    info = read(tmp_path, """
+    info = read(
+        tmp_path,
+        """
         from somewhere import deco
         class Stage:
             @deco
@@ -478,9 +512,16 @@ def test_methods_in_doubt_are_unreadable_and_say_why(tmp_path: pathlib.Path) -> 
             def rank(self): ...
             kind = "stage"
         Stage.patched = deco(Stage.patched)
-        """)
+        """,
+    )
     assert {name for name, s in info.methods.items() if not s.readable} == {
-        "wrapped", "made", "either", "patched", "over", "fn"}
+        "wrapped",
+        "made",
+        "either",
+        "patched",
+        "over",
+        "fn",
+    }
     assert all(s.why for s in info.methods.values() if not s.readable)
     assert info.complete
     rank, size, kind = (info.method(name) for name in ("rank", "size", "kind"))
@@ -492,7 +533,9 @@ def test_methods_in_doubt_are_unreadable_and_say_why(tmp_path: pathlib.Path) -> 
 
 
 def test_a_field_may_be_callable_and_is_not_offered(tmp_path: pathlib.Path) -> None:
-    info = read(tmp_path, """
+    info = read(
+        tmp_path,
+        """
         from dataclasses import dataclass, field
         @dataclass
         class Stage:
@@ -500,7 +543,8 @@ def test_a_field_may_be_callable_and_is_not_offered(tmp_path: pathlib.Path) -> N
             rank: int
             names: list = field(default_factory=list)
             def forward(self, x): ...
-        """)
+        """,
+    )
     fn, rank = info.method("fn"), info.method("rank")
     assert isinstance(fn, Signature) and not fn.readable
     assert isinstance(rank, NotFound) and rank.message == "rank of Stage is a field of type int, not a method"
@@ -508,7 +552,9 @@ def test_a_field_may_be_callable_and_is_not_offered(tmp_path: pathlib.Path) -> N
 
 
 def test_submodules_that_are_set_by_name_are_known(tmp_path: pathlib.Path) -> None:
-    info = read(tmp_path, """
+    info = read(
+        tmp_path,
+        """
         from torch import nn
         class Stage(nn.Module):
             def __init__(self, width):
@@ -517,7 +563,8 @@ def test_submodules_that_are_set_by_name_are_known(tmp_path: pathlib.Path) -> No
                 self.add_module("norm", nn.LayerNorm(width))
                 setattr(self, "act", nn.ReLU())
             def forward(self, x): ...
-        """)
+        """,
+    )
     assert info.complete and str(info.methods["forward"]) == "forward(self, x)"
     for name in ("linear", "norm", "act"):
         found = info.method(name)
@@ -531,7 +578,9 @@ def test_private_parameters_are_mangled_as_python_does(tmp_path: pathlib.Path) -
 
 
 def test_decorators_that_change_the_arguments_are_not_taken_for_transparent(tmp_path: pathlib.Path) -> None:
-    info = read(tmp_path, """
+    info = read(
+        tmp_path,
+        """
         import functools
         def injects(fn):
             @functools.wraps(fn)
@@ -553,15 +602,19 @@ def test_decorators_that_change_the_arguments_are_not_taken_for_transparent(tmp_
             def b(self, x): ...
             @hides
             def c(self, x): ...
-        """)
+        """,
+    )
     assert [info.methods[n].readable for n in "abc"] == [False] * 3
 
 
 def test_a_constructor_in_doubt_is_unreadable(tmp_path: pathlib.Path) -> None:
-    for text in ("from a import d\n@d\nclass Stage:\n    x: int", "from p import Base\nclass Stage(Base):\n    x: int",
-                 "class Stage:\n    def __new__(cls, a): ...\n    def __init__(self, b): ...",
-                 "from dataclasses import dataclass\nK = True\n@dataclass(kw_only=K)\nclass Stage:\n    x: int",
-                 "class M(type): ...\nclass Stage(metaclass=M):\n    def __init__(self, a): ..."):
+    for text in (
+        "from a import d\n@d\nclass Stage:\n    x: int",
+        "from p import Base\nclass Stage(Base):\n    x: int",
+        "class Stage:\n    def __new__(cls, a): ...\n    def __init__(self, b): ...",
+        "from dataclasses import dataclass\nK = True\n@dataclass(kw_only=K)\nclass Stage:\n    x: int",
+        "class M(type): ...\nclass Stage(metaclass=M):\n    def __init__(self, a): ...",
+    ):
         assert not read(tmp_path, text).init.readable, text
 
 
@@ -572,17 +625,27 @@ def test_a_readable_constructor_stays_readable_below_an_unknown_base(tmp_path: p
 
 # --- not found: one sentence for each way ---------------------------------------------------------------------------
 
+
 def test_each_way_of_not_being_found_has_its_own_sentence(tmp_path: pathlib.Path) -> None:
-    write(tmp_path, model="class Stage: ...\nclass Other: ...\ndef make(): ...\nSIZE = 3\nimport os\n",
-          broken="class Stage:\n    def f(:\n", stages__in__a="class A: ...", lacks="from model import Nope\n")
+    write(
+        tmp_path,
+        model="class Stage: ...\nclass Other: ...\ndef make(): ...\nSIZE = 3\nimport os\n",
+        broken="class Stage:\n    def f(:\n",
+        stages__in__a="class A: ...",
+        lacks="from model import Nope\n",
+    )
     (tmp_path / "folder.py").mkdir()
     (tmp_path / "latin.py").write_bytes(b"x = 'caf\xe9'\nclass Stage: ...\n")
     (tmp_path / "null.py").write_bytes(b"class Stage:\0 ...\n")
     cases = [
         ("Stage", "modle.py", "file", "there is no modle.py beside the spec; did you mean model.py?"),
         ("A", "stages/b.py", "file", "there is no stages/b.py below the spec's folder; Python files there: a.py"),
-        ("A", "stagse/a.py", "file", "there is no stagse/a.py below the spec's folder: no folder stagse; "
-                                     "did you mean stages?"),
+        (
+            "A",
+            "stagse/a.py",
+            "file",
+            "there is no stagse/a.py below the spec's folder: no folder stagse; did you mean stages?",
+        ),
         ("Stage", "folder.py", "unreadable", "folder.py is a folder, and a class is read from a Python file"),
         ("Stage", "broken.py", "syntax", "broken.py does not parse as Python in line 2: invalid syntax"),
         ("Stgae", "model.py", "name", "model.py has no class Stgae; did you mean Stage?"),
@@ -606,10 +669,16 @@ def test_each_way_of_not_being_found_has_its_own_sentence(tmp_path: pathlib.Path
 
 def test_modules_that_are_not_there_or_have_no_source_say_so(tmp_path: pathlib.Path) -> None:
     reader = SourceReader(tmp_path)
-    cases = [("torchh", "module", "did you mean torch?"), ("torch.n", "module", "torch has no module n"),
-             ("json.decodr", "module", "did you mean decoder?"), ("queue.sub", "module", "not a package"),
-             ("math", "no-source", "math"), ("sys", "no-source", "part of the interpreter"),
-             ("", "module", "there is no module"), ("..x", "module", "no module")]
+    cases = [
+        ("torchh", "module", "did you mean torch?"),
+        ("torch.n", "module", "torch has no module n"),
+        ("json.decodr", "module", "did you mean decoder?"),
+        ("queue.sub", "module", "not a package"),
+        ("math", "no-source", "math"),
+        ("sys", "no-source", "part of the interpreter"),
+        ("", "module", "there is no module"),
+        ("..x", "module", "no module"),
+    ]
     for name, kind, part in cases:
         found = reader.read_class(ClassRef(name, "X", None))
         assert isinstance(found, NotFound) and found.kind == kind and part in found.message, (name, found)
@@ -618,14 +687,17 @@ def test_modules_that_are_not_there_or_have_no_source_say_so(tmp_path: pathlib.P
 
 
 def test_a_missing_method_offers_the_nearest_and_lists_own_methods_first(tmp_path: pathlib.Path) -> None:
-    info = read(tmp_path, "class B:\n    def step(self): ...\n"
-                          "class Stage(B):\n    def forward(self): ...\n    def _p(self): ...")
+    info = read(
+        tmp_path,
+        "class B:\n    def step(self): ...\nclass Stage(B):\n    def forward(self): ...\n    def _p(self): ...",
+    )
     near, far = info.method("forwrad"), info.method("xyz")
     assert isinstance(near, NotFound) and near.message == "Stage has no method forwrad; did you mean forward?"
     assert isinstance(far, NotFound) and far.message == "Stage has no method xyz; its methods: forward, step"
 
 
 # --- problems of a call ----------------------------------------------------------------------------------------------
+
 
 def signature(text: str, root: pathlib.Path) -> Signature:
     return read(root, f"class Stage:\n    def forward({text}): ...").methods["forward"]
@@ -661,8 +733,15 @@ def test_problems_are_said_in_words_with_the_nearest_parameter(tmp_path: pathlib
 
 def test_problems_agree_with_python_where_nothing_is_positional_only(imported: pathlib.Path) -> None:
     """Every signature of a small grid is called in every way of a small grid: a problem iff Python refuses."""
-    texts = ["self", "self, a", "self, a, b=1", "self, *a", "self, a, *, b", "self, *, b=1, **k",
-             "self, a, *r, b=2, **k"]
+    texts = [
+        "self",
+        "self, a",
+        "self, a, b=1",
+        "self, *a",
+        "self, a, *, b",
+        "self, *, b=1, **k",
+        "self, a, *r, b=2, **k",
+    ]
     info = read(imported, "class Stage:\n" + "".join(f"    def f{i}({t}): ...\n" for i, t in enumerate(texts)))
     stage = importlib.import_module("model").Stage()
     calls = [(n, names) for n in range(4) for names in ([], ["a"], ["b"], ["a", "b"], ["c"], ["self"], ["a", "c"])]
@@ -677,17 +756,27 @@ def test_problems_agree_with_python_where_nothing_is_positional_only(imported: p
             assert bool(found) == refused, (texts[number], positional, names, found)
 
 
-@pytest.mark.parametrize("text", [
-    "self, x, *, scale=2", "self, a, /, b, *args, c, d=1, **kw", "self, /", "*args, **kw", "self, x='a, b', y=(1, 2)",
-])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "self, x, *, scale=2",
+        "self, a, /, b, *args, c, d=1, **kw",
+        "self, /",
+        "*args, **kw",
+        "self, x='a, b', y=(1, 2)",
+    ],
+)
 def test_a_signature_reads_like_python(tmp_path: pathlib.Path, text: str) -> None:
     assert str(signature(text, tmp_path)) == f"forward({text})"
 
 
 # --- functions --------------------------------------------------------------------------------------------------------
 
+
 def test_functions_are_read_for_calls(tmp_path: pathlib.Path) -> None:
-    write(tmp_path, data="""
+    write(
+        tmp_path,
+        data="""
         import functools
         def batch(n, *, seed=0): ...
         async def later(n): ...
@@ -702,12 +791,22 @@ def test_functions_are_read_for_calls(tmp_path: pathlib.Path) -> None:
         size = lambda i: i
         N = 3
         made = batch(1)
-        """)
+        """,
+    )
     reader = SourceReader(tmp_path)
     names = ["batch", "later", "Loader", "Loader.make", "Loader.build", "Loader.plain", "small", "size", "made"]
     found = [str(reader.read_function(ref(name, "data.py"))) for name in names]
-    assert found == ["batch(n, *, seed=0)", "later(n)", "Loader(path)", "make(a)", "build(cls, b)", "plain(self, c)",
-                     "small(*, seed=0)", "size(i)", "made(…)"]
+    assert found == [
+        "batch(n, *, seed=0)",
+        "later(n)",
+        "Loader(path)",
+        "make(a)",
+        "build(cls, b)",
+        "plain(self, c)",
+        "small(*, seed=0)",
+        "size(i)",
+        "made(…)",
+    ]
     constant, absent = (reader.read_function(ref(name, "data.py")) for name in ("N", "bacth"))
     assert isinstance(constant, NotFound) and constant.message == "data.py:N is a value (3), not a function"
     assert isinstance(absent, NotFound) and absent.message == "data.py has no function bacth; did you mean batch?"
@@ -717,11 +816,16 @@ def test_functions_are_read_for_calls(tmp_path: pathlib.Path) -> None:
 
 # --- safety, limits, speed -------------------------------------------------------------------------------------------
 
+
 def test_nothing_of_the_user_is_executed(tmp_path: pathlib.Path) -> None:
     bomb = "import pathlib\npathlib.Path(__file__).with_suffix('.ran').touch()\nraise SystemExit(9)\n"
-    write(tmp_path, pkg__in____init__=bomb, pkg__in__sub__in____init__=bomb,
-          pkg__in__sub__in__mod=bomb + "class Base:\n    def forward(self, x): ...",
-          model=bomb + "from pkg.sub.mod import Base\nclass Stage(Base): ...")
+    write(
+        tmp_path,
+        pkg__in____init__=bomb,
+        pkg__in__sub__in____init__=bomb,
+        pkg__in__sub__in__mod=bomb + "class Base:\n    def forward(self, x): ...",
+        model=bomb + "from pkg.sub.mod import Base\nclass Stage(Base): ...",
+    )
     reader = SourceReader(tmp_path)
     before = set(sys.modules)
     for found in (reader.read_class(ref("Stage")), reader.read_class(ClassRef("pkg.sub.mod", "Base", None))):
@@ -740,10 +844,16 @@ info = SourceReader(pathlib.Path(".")).read_class(ref)
 print(info.methods["forward"], info.init, info.complete, time.perf_counter() - start < 2,
       sorted({"torch", "ray", "pydantic", "numpy"} & set(sys.modules)), sep="|")
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60,
-                          env={**os.environ, "PYTHONPATH": str(pathlib.Path(__file__).parent.parent)})
-    assert done.stdout.strip() == ("forward(self, input)|Linear(in_features, out_features, bias=True, device=None, "
-                                   "dtype=None)|True|True|[]"), done.stderr
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": str(pathlib.Path(__file__).parent.parent)},
+    )
+    assert done.stdout.strip() == (
+        "forward(self, input)|Linear(in_features, out_features, bias=True, device=None, dtype=None)|True|True|[]"
+    ), done.stderr
 
 
 def test_the_second_reading_of_a_class_is_a_look_up(tmp_path: pathlib.Path) -> None:
@@ -761,14 +871,15 @@ NASTY = {
     "long sum": "x = " + "+".join(["1"] * 50_000) + "\nclass Stage: ...",
     "long attribute": "x = a" + ".b" * 50_000 + "\nclass Stage: ...",
     "deep default": "class Stage:\n    def forward(self, x=" + "a." * 2_000 + "b): ...",
-    "long inheritance": "class C0: ...\n" + "".join(f"class C{i + 1}(C{i}): ...\n" for i in range(3_000))
-                        + "Stage = C3000",
+    "long inheritance": "class C0: ...\n"
+    + "".join(f"class C{i + 1}(C{i}): ...\n" for i in range(3_000))
+    + "Stage = C3000",
     "alias chain": "class A0: ...\n" + "".join(f"A{i + 1} = A{i}\n" for i in range(3_000)) + "Stage = A3000",
     "alias circle": "A = B\nB = A\nStage = A",
     "itself": "Stage = Stage",
     "import circle": "from model import Stage",
     "alternatives by star": "try:\n    from _decimal import *\nexcept ImportError:\n    from _pydecimal import *\n"
-                            "Stage = Context",
+    "Stage = Context",
     "a name that is gone again": "for kind in ():\n    Stage = kind\ndel kind",
     "elif chain": "".join(f"{'el' if i else ''}if x == {i}:\n    Stage = {i}\n" for i in range(2_000)),
     "many members": "class Stage:\n" + "".join(f"    def m{i}(self, x): ...\n" for i in range(5_000)),
@@ -826,8 +937,12 @@ def test_files_that_are_no_files_do_not_block_or_raise(tmp_path: pathlib.Path) -
 def test_namespace_packages_and_editable_installs_are_found(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(tmp_path, space__in__inner__in__mod="class Stage:\n    def forward(self, x): ...",
-          elsewhere__in__edit__in____init__="", elsewhere__in__edit__in__mod="class Stage:\n    def go(self): ...")
+    write(
+        tmp_path,
+        space__in__inner__in__mod="class Stage:\n    def forward(self, x): ...",
+        elsewhere__in__edit__in____init__="",
+        elsewhere__in__edit__in__mod="class Stage:\n    def go(self): ...",
+    )
 
     class Finder:
         __module__ = "__editable___edit_1_0_finder"

@@ -29,7 +29,9 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two axes, one with long values, three repeats; one point failed."""
-    points = [(rows, kind) for rows in (64, 1024, 65536, 1048576) for kind in ("accelerator", "a-rather-long-name " * 6)]
+    points = [
+        (rows, kind) for rows in (64, 1024, 65536, 1048576) for kind in ("accelerator", "a-rather-long-name " * 6)
+    ]
     turns = [
         turn(number, repeat, 100.0 * (number + 1) + repeat, **{"vars.rows": rows, "tasks.send.transport": kind})
         for number, (rows, kind) in enumerate(points)

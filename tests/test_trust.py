@@ -24,8 +24,13 @@ def of_module(module: str, name: str = "Stage") -> ClassRef:
 def project(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
     """A project with a package, a spec folder and a virtual environment, all on ``sys.path``."""
     installed = tmp_path / "proj" / ".venv" / "lib" / "python3" / "site-packages"
-    for path in ("proj/pkg/mod.py", "proj/pkg/__init__.py", "proj/specs/model.py", "proj/space/part.py",
-                 "other/away.py"):
+    for path in (
+        "proj/pkg/mod.py",
+        "proj/pkg/__init__.py",
+        "proj/specs/model.py",
+        "proj/space/part.py",
+        "other/away.py",
+    ):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text("class Stage: ...\nfrom os import system\n")
     installed.mkdir(parents=True)
@@ -103,7 +108,8 @@ def test_without_a_project_only_the_root_is_trusted(tmp_path: pathlib.Path) -> N
     trust = Trust(tmp_path)
     assert trust.refuses(of_module("beside")) is None
     assert trust.refuses(of_module("json")) == (
-        "json belongs to Python itself, so a spec may not import it; if it is meant to, say --allow-import json")
+        "json belongs to Python itself, so a spec may not import it; if it is meant to, say --allow-import json"
+    )
 
 
 def test_patterns_of_the_command_line_and_of_the_project_allow(project: pathlib.Path) -> None:

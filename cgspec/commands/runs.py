@@ -8,6 +8,7 @@ import pathlib
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -70,12 +71,17 @@ def _run(spec: str, overrides: Sequence[str], as_json: bool, began: float, optio
     from cgspec.views import progress
 
     job = _job(checked, overrides, began, options)
-    with progress.observer(sys.stderr) as observer:
+    with progress.observer(sys.stderr) as observer, _apart(as_json):
         result = run(job, observer)
     if options["update_expect"]:
         return _told_and_updated(checked, result, as_json)
     _tell(result, as_json)
     return result.exit_code
+
+
+def _apart(as_json: bool) -> AbstractContextManager[Any]:
+    """Where JSON is printed, what user code prints in this process (engine: local) goes to stderr."""
+    return redirect_stdout(sys.stderr) if as_json else nullcontext()
 
 
 def _tell(result: Result, as_json: bool, **more: Any) -> None:
@@ -115,7 +121,7 @@ def _sweep(checked: Checked, swept: SweepSpec, overrides: Sequence[str], as_json
 
     sweep = Sweep(checked.name, swept, job, checked.data)
     sweep.begin(pathlib.Path(options["out"]), options["resume"])
-    with progress.observer(sys.stderr) as observer:
+    with progress.observer(sys.stderr) as observer, _apart(as_json):
         code = sweep.run(observer)
     click.echo(json.dumps(sweeps.as_data(sweep), indent=2) if as_json else sweeps.text(sweep))
     return code

@@ -32,7 +32,9 @@ def check_command(paths: Sequence[str], form: str, variant: str | None, allow_im
     files = [file for item in paths if item not in overrides for file in specs_in(item)]
     if not files:
         raise UsageError("name at least one spec to check")
-    results = [check(file, overrides=overrides, variant=variant, allow_import=allow_import) for file in files]
+    results = [
+        check(file, overrides=overrides, variant=variant, allow_import=allow_import, variants=True) for file in files
+    ]
     findings = [finding for checked in results for finding in checked.findings]
     shown = diagnostics.FORMATS[form](findings, colour=paints(sys.stdout))
     if shown:

@@ -46,7 +46,7 @@ class Actors:
         self.options = options
         self.handles: list[Any] = []
         self.homes: list[Home | None] = [None] * len(graph.actors)
-        self.also: dict[str, object] = {}
+        self.also: dict[str, Any] = {}
         self.phase = "startup"
 
     def create(self, places: Places) -> None:

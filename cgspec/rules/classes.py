@@ -194,6 +194,20 @@ def returns_mismatch(context: Context) -> Iterator[Finding]:
             yield Finding("returns-mismatch", message, path, on="key", fix=fix, related=made)
 
 
+def async_method(context: Context) -> Iterator[Finding]:
+    """A method that is a coroutine or a generator: a call of it gives no result."""
+    for actor, method, path in _called(context):
+        signature = signature_of(context, actor, method)
+        if signature is not None and signature.kind != "function":
+            call = _call_text(context, path)
+            what = "a generator" if "generator" in signature.kind else "an async method"
+            message = f"{method} of {actor.spec.class_} is {what}, and a task needs a method that returns its result"
+            why = "a graph calls methods in the actor's own loop, and a coroutine or a generator cannot be sent"
+            fix = "return a list, or the values themselves" if "generator" in signature.kind else "make it a plain def"
+            made = stated(context, signature.file, signature.line, f"{method} is defined here")
+            yield Finding("async-method", message, path, span=method_span(call), why=why, fix=fix, related=made)
+
+
 RULES = (
     Rule("untrusted-class", untrusted),
     Rule("unknown-class-file", unknown_class_file),
@@ -202,5 +216,6 @@ RULES = (
     Rule("unknown-class", unknown_class),
     Rule("unreadable-class", unreadable_class),
     Rule("unknown-method", unknown_method),
+    Rule("async-method", async_method),
     Rule("returns-mismatch", returns_mismatch),
 )

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from cgspec.diagnostics import suggest
 from cgspec.errors import UsageError
 from cgspec.folder import LATEST
 from cgspec.quantities import show_duration
@@ -38,12 +39,16 @@ def runs(out: str | Path = "runs", *, name: str | None = None) -> list[Entry]:
     """Every run folder below ``out``; with ``name``, those of that spec.
 
     Raises:
-        UsageError: there is no such folder.
+        UsageError: there is no such folder, or no run of that name.
     """
     above = Path(out)
     if not above.is_dir():
         raise UsageError(f"there is no folder {out}: cgspec run makes it, and --out DIR chooses another")
-    found = [_entry(path) for path in _folders(above) if name in (None, path.parent.name)]
+    folders = list(_folders(above))
+    names = list(dict.fromkeys(path.parent.name for path in folders))
+    if name is not None and name not in names:
+        raise UsageError(f"there are no runs named {name} in {out}; {suggest(name, names, noun='runs')}")
+    found = [_entry(path) for path in folders if name in (None, path.parent.name)]
     return sorted(found, key=lambda entry: (entry.id, entry.name), reverse=True)
 
 

@@ -19,7 +19,7 @@ def text(updates: Sequence[Update], *, ended: bool) -> str:
 
 def _lines(updates: Sequence[Update]) -> Iterator[str]:
     written = sum(update.written for update in updates)
-    yield f"{written} of {len(updates)} failed expectations updated; git diff shows what changed"
+    yield f"{written} of {len(updates)} failed expectations on outputs updated"
     for update in updates:
         place = f" ({update.file}:{update.line})" if update.file else ""
         if update.written:
