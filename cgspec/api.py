@@ -57,9 +57,11 @@ class Loaded:
         return picture.render(self.graph, "svg").decode()
 
 
-def check(path: str | os.PathLike[str], **overrides: Any) -> tuple[Finding, ...]:
+def check(
+    path: str | os.PathLike[str], *, rehearse: bool = False, variant: str | None = None, **overrides: Any
+) -> tuple[Finding, ...]:
     """Everything that is found in a spec, in order of place; nothing of the user's is imported."""
-    return _check(path, overrides).findings
+    return _check(path, overrides, rehearse=rehearse, variant=variant).findings
 
 
 def load(
@@ -83,7 +85,10 @@ def load(
 def _check(path: str | os.PathLike[str], overrides: Mapping[str, Any], **settings: Any) -> Checked:
     import json
 
-    said = [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in overrides.items()]
+    try:
+        said = [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in overrides.items()]
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"an override is plain data, as YAML says it: {error}") from None
     return check_file(path, overrides=said, **settings)
 
 
@@ -189,10 +194,10 @@ class LiveGraph:
 
         try:
             fetched = self._engine.fetch()
+            outputs = None if fetched.error else assemble(self.graph, fetched.values)
+            self._feed.remember(iteration, outputs)
         finally:
             self._room.release()
-        outputs = None if fetched.error else assemble(self.graph, fetched.values)
-        self._feed.remember(iteration, outputs)
         if fetched.error is not None:
             raise fetched.error
         assert outputs is not None
@@ -209,12 +214,16 @@ def start(spec: Loaded | str | os.PathLike[str], *, rehearse: bool = False, **ov
     """Starts a spec's actors, compiles its graph, and takes everything down at the end.
 
     Raises:
+        UsageError: overrides for a spec that was loaded already.
         SpecError, NotAble, TaskRaised, Stalled, ActorDied: as ``cgspec run``.
     """
     from cgspec.engines import ENGINES, Phase
     from cgspec.feed import Feed
-    from cgspec.plans import options_of
+    from cgspec.plans import options_of, setups_of
+    from cgspec.setting_up import set_up
 
+    if isinstance(spec, Loaded) and (rehearse or overrides):
+        raise UsageError("a loaded spec is started as it is: give rehearse and overrides to load")
     loaded = spec if isinstance(spec, Loaded) else load(spec, rehearse=rehearse, **overrides)
     wanted, graph = loaded.checked.spec, loaded.graph
     assert wanted is not None
@@ -224,8 +233,10 @@ def start(spec: Loaded | str | os.PathLike[str], *, rehearse: bool = False, **ov
     try:
         engine.place()
         engine.compile()
+        feed = Feed(graph)
+        set_up(engine, setups_of(wanted, graph, loaded.checked.values.read), feed, first=True)
         engine.begin(Phase("live", ENDLESS))
-        live = LiveGraph(graph, engine, Feed(graph), wanted.run.inflight)
+        live = LiveGraph(graph, engine, feed, wanted.run.inflight)
         yield live
     finally:
         if live is not None:

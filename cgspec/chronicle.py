@@ -98,7 +98,6 @@ class Chronicle:
         """Actors are live and the graph is compiled."""
         self.record.actors = account.actor_records(self._job.graph, engine.nodes)
         self.record.startup = {step: round(seconds, 6) for step, seconds in engine.startup.items()}
-        self.record.fused = [list(names) for names in getattr(engine, "fused", ())]
         self._engine_notes(engine)
         self._log("actors are live, the graph is compiled")
         self._save()

@@ -28,8 +28,8 @@ from typing import Literal
 from cgspec.analysis import CONFIDENCE, percentile, percentile_interval, under_way
 from cgspec.differing import Difference, differences, refuse_others
 from cgspec.errors import UsageError
-from cgspec.metrics import TASK_METRICS
 from cgspec.record import Record, TaskRecord, Times, load
+from cgspec.spec import TASK_METRICS
 from cgspec.timeline import Rows, Segment, folder_of, read_phase
 
 SWEEP = "sweep.json"

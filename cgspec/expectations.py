@@ -111,7 +111,7 @@ class Judge:
 
     Args:
         graph: says which outputs there are.
-        entries: ``spec.expect``; those on metrics are left to ``judge_metric``.
+        entries: ``spec.expect``; those on metrics are left to ``judge_metrics``.
         read: parses the values that stay raw in the spec.
         observe: whether to tell, in the end, under which values the conditions would have held (``observed``).
     """
@@ -165,8 +165,9 @@ def output_place(graph: Graph, output: str | int) -> int:
     names = [name for name, _ in graph.outputs]
     if output in names:
         return names.index(output)
-    assert isinstance(output, int) and -len(names) <= output < len(names), f"check let the output {output!r} pass"
-    return output % len(names)
+    index = int(output)  # `check` lets nothing else pass
+    assert -len(names) <= index < len(names), f"check let the output {output!r} pass"
+    return index % len(names)
 
 
 def _item(value: Any, item: int | str | None) -> object:

@@ -8,7 +8,7 @@ from typing import Any
 from cgspec import usercode
 from cgspec.errors import Failure, RunError, TaskRaised
 from cgspec.expectations import output_place
-from cgspec.graph import Graph, Input
+from cgspec.graph import Graph, Input, Path
 from cgspec.sources import parts
 from cgspec.values import CannotMake, Feedback, FunctionRef, Scope, Value
 
@@ -101,23 +101,34 @@ def _lags(value: Value) -> Iterator[int]:
 
 
 def _made(given: Input, scope: Scope) -> Any:
+    return made(given.value, f"the input {given.name}", given.path, scope)
+
+
+def made(value: Value, what: str, path: Path, scope: Scope, *, phase: str | None = None) -> Any:
+    """A value of the spec, made in the driver.
+
+    Args:
+        what: what it is, for the sentence of a failure.
+
+    Raises:
+        TaskRaised: the user's function raised, or cannot be imported.
+        RunError: it cannot be made.
+    """
     try:
-        return given.value.make(scope)
+        return value.make(scope)
     except CannotMake as error:
-        message = f"the input {given.name} cannot be made{_when(scope)}: {error}"
-        raise RunError(_failure("input", given, scope, message)) from None
+        message = f"{what} cannot be made{_when(scope)}: {error}"
+        raise RunError(Failure("input", message, phase=phase, iteration=scope.i, path=path)) from None
     except usercode.CannotLoad as error:
-        message = f"the input {given.name} cannot be made: {error}"
-        raise TaskRaised(_failure("import", given, scope, message, error.trace)) from None
+        message, trace = f"{what} cannot be made: {error}", error.trace
+        failure = Failure("import", message, phase=phase, iteration=scope.i, path=path, traceback=trace)
+        raise TaskRaised(failure) from None
     except (Exception, SystemExit) as error:
-        what, trace = usercode.describe(error)
-        message = f"making the input {given.name}{_when(scope)} raised {what}"
-        raise TaskRaised(_failure("raised", given, scope, message, trace)) from None
+        said, trace = usercode.describe(error)
+        message = f"making {what}{_when(scope)} raised {said}"
+        failure = Failure("raised", message, phase=phase, iteration=scope.i, path=path, traceback=trace)
+        raise TaskRaised(failure) from None
 
 
 def _when(scope: Scope) -> str:
     return "" if scope.i is None else f" for iteration {scope.i}"
-
-
-def _failure(kind: str, given: Input, scope: Scope, message: str, trace: str = "") -> Failure:
-    return Failure(kind, message, iteration=scope.i, path=given.path, traceback=trace)

@@ -11,20 +11,8 @@ from cgspec.analysis import Distribution
 from cgspec.expectations import Read, Verdict
 from cgspec.graph import Graph
 from cgspec.selection import select
-from cgspec.spec import ExpectSpec
+from cgspec.spec import PERCENTILES, RUN_METRICS, TASK_METRICS, ExpectSpec
 from cgspec.values import CannotMake, Scope
-
-PERCENTILES = ("p50", "p95", "p99", "mean", "min", "max")
-RUN_METRICS = (
-    *(f"latency.{name}" for name in PERCENTILES),
-    "throughput",
-    "first_result",
-    "critical_path",
-    "busiest_actor",
-)
-"""Metrics of a run; all are seconds but ``throughput`` (iterations per second)."""
-TASK_METRICS = tuple(f"busy.{name}" for name in PERCENTILES)
-"""Metrics of a task, in seconds."""
 
 
 @dataclass(frozen=True)

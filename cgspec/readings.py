@@ -13,7 +13,7 @@ from cgspec.references import check_axes_known
 from cgspec.values import Value
 from cgspec.wiring import Wiring
 
-_EXPECTED = ("equals", "shape", "length")
+_EXPECTED = ("equals", "shape", "length", "below", "above")
 
 
 @dataclass

@@ -1,8 +1,7 @@
 """Runs a valid graph: phases on live actors, and a run folder that is closed before the engine, whatever happens.
 
 ``run`` returns a Result for every end that a run can have, a raised task and Ctrl-C included; it raises only where no
-run folder can be made (NotAble), where the spec asks for what a run cannot do yet (UsageError), and for our own
-mistakes, after the record was closed.
+run folder can be made (NotAble), and for our own mistakes, after the record was closed.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from cgspec.outputs import formed
 from cgspec.phases import NOBODY, Observer, Pass, Passed, Plan
 from cgspec.plans import Setup, options_of, plans_of, setups_of, skipped
 from cgspec.record import Record
-from cgspec.values import CannotMake
+from cgspec.setting_up import set_up
 from cgspec.whereabouts import Beacon, actors_told
 
 
@@ -206,7 +205,8 @@ class _Run:
             anew = number > 0 and self.job.spec.run.reset
             if anew:
                 self._reset()
-            self._set_up(first=number == 0 or anew)
+            assert self.engine is not None
+            set_up(self.engine, self.setups, self.feed, first=number == 0 or anew)
             passed = self._pass(plan)
             if passed.interrupted:
                 raise self._interrupted()
@@ -218,21 +218,6 @@ class _Run:
     def _reset(self) -> None:
         assert self.engine is not None
         self.engine.reset()
-
-    def _set_up(self, *, first: bool) -> None:
-        assert self.engine is not None
-        for setup in self.setups:
-            if first or setup.every_phase:
-                self.engine.call(setup.actor, setup.method, self._kwargs(setup))
-
-    def _kwargs(self, setup: Setup) -> dict[str, object]:
-        scope = self.feed.scope(None)
-        scope.device = "cuda" if self.job.graph.actors[setup.actor].num_gpus and not self.job.rehearse else "cpu"
-        try:
-            return {name: value.make(scope) for name, value in setup.kwargs.items()}
-        except CannotMake as error:
-            message = f"an argument of the setup call of {setup.method} cannot be made: {error}"
-            raise RunError(Failure("input", message, phase="startup", path=setup.path)) from None
 
     def _pass(self, plan: Plan) -> Passed:
         assert self.engine is not None

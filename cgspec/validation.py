@@ -28,7 +28,6 @@ _RAW_KEYS: dict[str, frozenset[str]] = {
     "tasks": frozenset({"in", "with", "slot", "allreduce", "allgather", "reducescatter"}),
     "setup": frozenset({"with"}),
     "expect": frozenset({"equals", "close", "shape", "length", "below", "above", "task"}),
-    "cluster": frozenset({"runtime_env"}),
 }
 """Keys whose content is read later: values and references."""
 
@@ -217,7 +216,7 @@ def _fill_entry(section: str, entry: Any, path: Path, result: Validated) -> Any:
         return _constants(entry, path, result)
     known = keys_of((section, "*"))  # of a section that is one entry, these are its own
     unknown = [key for key in entry if key not in known]
-    return _filled_map(entry, path, result, _RAW_KEYS[section].union(unknown))
+    return _filled_map(entry, path, result, _RAW_KEYS.get(section, frozenset()).union(unknown))
 
 
 def _constants(data: Any, path: Path, result: Validated) -> Any:

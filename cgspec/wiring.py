@@ -11,7 +11,7 @@ from cgspec.diagnostics import Path, Related
 from cgspec.families import COLLECTIVES, Catalogue, TaskFamily, axes_made, size_of
 from cgspec.groups import CollectiveReader, Group
 from cgspec.parsing import ValueReader
-from cgspec.references import At, Broken, Reference, ReferenceReader, is_reference, leaves
+from cgspec.references import Broken, Reference, ReferenceReader, is_reference
 from cgspec.spec import TaskSpec
 
 KINDS = ("call", *COLLECTIVES)
@@ -267,10 +267,3 @@ def edge_count(wiring: Wiring) -> int:
         for name, wires in wiring.wires.items()
     )
     return total + sum(size_of(wiring.tasks[name].axes) * len(group.operands) for name, group in wiring.groups.items())
-
-
-def read_families(wires: tuple[Wire, ...]) -> Iterator[At]:
-    """Every family member that some wires may read."""
-    for entry in wires:
-        for item in entry.items:
-            yield from leaves(item)

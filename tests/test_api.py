@@ -101,3 +101,30 @@ def test_a_closed_graph_says_that_it_is(spec):
         assert graph() == {"sum": 10}
     with pytest.raises(UsageError, match="is closed"):
         graph()
+
+
+def test_a_live_graph_makes_the_calls_of_setup_first(spec):
+    spec.write_text(spec.read_text() + "setup: [{call: a.reset, with: {y: 100}}]\n")
+    (spec.parent / "actors.py").write_text(
+        "class Counter:\n"
+        "    base = 0\n"
+        "    def reset(self, y):\n        self.base = y\n"
+        "    def add(self, x, y):\n        return self.base + x + y\n"
+    )
+    with cgspec.start(spec) as graph:
+        assert graph(x=1, y=1) == {"sum": 102}
+
+
+def test_a_function_of_setup_that_raises_is_the_user_s_failure(spec):
+    (spec.parent / "data.py").write_text("def broken():\n    raise ValueError('no data')\n")
+    text = spec.read_text().replace("engine: local", "engine: local\nsetup: [{call: a.add, with: {x: 1, y: 2}}]")
+    spec.write_text(text.replace("y: 2}", 'y: {$call: "data.py:broken"}}'))
+    result = cgspec.run(spec)
+    assert (result.status, result.record.failure.kind) == ("task-raised", "raised")
+    assert "no data" in result.record.failure.message
+
+
+def test_a_loaded_spec_takes_no_more_overrides(spec):
+    loaded = cgspec.load(spec)
+    with pytest.raises(UsageError, match="give rehearse and overrides to load"), cgspec.start(loaded, rehearse=True):
+        pass

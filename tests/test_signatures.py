@@ -377,8 +377,10 @@ def test_a_nested_class_is_found_and_its_bases_are_looked_up_in_its_scope(tmp_pa
     "text",
     [
         "import ray\n@ray.remote\nclass Stage:\n    def __init__(self, a): ...\n    def forward(self, x): ...",
-        "import ray\n@ray.remote(num_gpus=1)\nclass Stage:\n    def __init__(self, a): ...\n    def forward(self, x): ...",
-        "import ray\nclass Base:\n    def __init__(self, a): ...\n    def forward(self, x): ...\nStage = ray.remote(Base)",
+        "import ray\n@ray.remote(num_gpus=1)\nclass Stage:\n    def __init__(self, a): ...\n"
+        "    def forward(self, x): ...",
+        "import ray\nclass Base:\n    def __init__(self, a): ...\n"
+        "    def forward(self, x): ...\nStage = ray.remote(Base)",
         "from ray import remote as r\nclass B:\n    def __init__(self, a): ...\n    def forward(self, x): ...\n"
         "Stage = r(num_gpus=1)(B)",
         "import ray\nclass Stage:\n    def __init__(self, a): ...\n    def forward(self, x): ...\n"

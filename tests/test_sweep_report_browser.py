@@ -15,7 +15,8 @@ from cgspec.views import sweep_report
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(program() is None, reason="no Chromium is installed")]
 
 OVERLAPPING = """[...document.querySelectorAll('.plot')].flatMap(plot => {
-    const boxes = [...plot.querySelectorAll('.at')].map(it => it.getBoundingClientRect()).sort((a, b) => a.left - b.left);
+    const boxes = [...plot.querySelectorAll('.at')].map(it => it.getBoundingClientRect());
+    boxes.sort((a, b) => a.left - b.left);
     return boxes.filter((box, at) => at && box.left < boxes[at - 1].right);
 }).length"""
 

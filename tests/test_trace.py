@@ -33,7 +33,6 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def layers(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("torch")
     return finish(tmp_path_factory.mktemp("layers"), TORCH).run_dir
 
 

@@ -121,7 +121,8 @@ def test_a_call_gets_its_arguments_by_name_or_by_position() -> None:
 
 
 def test_tensors_are_filled() -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     tensor = made({"$tensor": {"shape": ["$rows", 2], "dtype": "float16", "fill": 1.5}}, rows=3)
     assert tensor.dtype == torch.float16
     assert tensor.tolist() == [[1.5, 1.5]] * 3
@@ -132,7 +133,8 @@ def test_tensors_are_filled() -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64", "bool", "complex64"])
 def test_random_tensors_are_the_same_for_the_same_seed(dtype: str) -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     one, again, other = (made({"$random": {"shape": [64], "dtype": dtype, "seed": seed}}) for seed in (7, 7, 8))
     assert one.dtype == getattr(torch, dtype)
     assert torch.equal(one, again)

@@ -191,6 +191,9 @@ class Engine(Protocol):
     def call(self, actor: int, method: str, kwargs: Mapping[str, object]) -> object:
         """Calls a method of the user's object outside the graph (setup)."""
 
+    def device(self, actor: int) -> str:
+        """What ``$device`` is for an actor: ``cuda`` or ``cpu``."""
+
     def begin(self, phase: Phase) -> None:
         """Starts a phase; nothing may be under way."""
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from cgspec import raynames
+from cgspec.buffers import channel_bytes
 from cgspec.engines import Fetched, Options, Phase, PhaseData, Position, same_actors
 from cgspec.engines.actors import Actors
 from cgspec.engines.binding import Binding, result_of
@@ -31,10 +32,6 @@ from cgspec.profilers import nsight
 from cgspec.quantities import show_duration
 from cgspec.steps import pick, sources_of
 
-BUFFER = 1_000_000
-"""Bytes of a channel where no payload is declared, as in Ray."""
-SLACK = 65_536
-"""Bytes for what is packed around a declared payload."""
 PATIENCE = 60.0
 """Seconds that ordinary calls between phases may take at least: a profiler's first start takes several."""
 REPORTS = 120.0
@@ -172,12 +169,7 @@ class CompiledEngine:
         return Settings(self._buffer(number), without_torch=not has_gpu and not communicates)
 
     def _buffer(self, actor: int | None) -> int:
-        """Bytes of the channels that an actor, or (None) the driver, writes: the declared payloads, else Ray's 1 MB."""
-        if self.options.engine.buffer is not None:
-            return max(self.options.engine.buffer, 1000)
-        payloads = [task.payload for task in self.graph.tasks if task.actor == actor]
-        declared = [payload.bytes + SLACK for payload in payloads if payload is not None]
-        return max(declared) if declared and None not in payloads else max([BUFFER, *declared])
+        return channel_bytes(self.graph, self.options.engine.buffer, actor)
 
     def _start_watchdog(self) -> None:
         self.watchdog = Watchdog(
@@ -215,6 +207,9 @@ class CompiledEngine:
         if isinstance(result, Failed):
             raise call_error(self.graph, actor, method, result, phase=self.phase.name)
         return detach(result)
+
+    def device(self, actor: int) -> str:
+        return self.actors.device(actor)
 
     def begin(self, phase: Phase) -> None:
         self.phase, self.actors.phase = phase, phase.name

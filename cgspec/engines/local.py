@@ -90,6 +90,9 @@ class LocalEngine:
             raise call_error(self.graph, actor, method, result, phase=self.phase.name)
         return result
 
+    def device(self, actor: int) -> str:
+        return "cpu"
+
     def begin(self, phase: Phase) -> None:
         self.phase, self.iteration = phase, 0
         jobs = [watch_job(self.graph, phase, number) for number in range(len(self.workers))]

@@ -49,8 +49,8 @@ def resources_of(actor: Actor, *, rehearse: bool) -> dict[str, float]:
     found: dict[str, float] = {"CPU": actor.num_cpus, **actor.resources}
     if actor.num_gpus and not rehearse:
         found["GPU"] = actor.num_gpus
-        if actor.accelerator_type:
-            found[f"accelerator_type:{actor.accelerator_type}"] = SMALLEST
+    if actor.accelerator_type and not rehearse:
+        found[f"accelerator_type:{actor.accelerator_type}"] = SMALLEST
     if actor.memory:
         found["memory"] = float(actor.memory)
     return {name: amount for name, amount in found.items() if amount}

@@ -81,12 +81,10 @@ class Profiler:
     Attributes:
         module: the submodule whose ``make(job)`` makes its watch.
         watches: whether a profile of this kind needs a watch in the workers.
-        process_wide: whether it must be known before the actors start.
     """
 
     module: str
     watches: Callable[[ProfileSpec], bool]
-    process_wide: bool = False
 
 
 PROFILERS: dict[str, Profiler] = {
@@ -94,7 +92,7 @@ PROFILERS: dict[str, Profiler] = {
     "timeline": Profiler("", lambda profile: False),
     "torch": Profiler("torch", lambda profile: True),
     "nvtx": Profiler("nvtx", lambda profile: True),
-    "nsight": Profiler("nvtx", lambda profile: profile.nvtx, process_wide=True),
+    "nsight": Profiler("nvtx", lambda profile: profile.nvtx),
 }
 """Profiler kinds, as in ``profile.kind``; ``timeline`` is what the flight recorder does anyway."""
 

@@ -10,22 +10,16 @@ from cgspec.spec import ActorSpec
 from cgspec.values import Literal
 
 OPTIONS = (
-    "allow_out_of_order_execution",
-    "concurrency_groups",
     "enable_task_events",
     "fallback_strategy",
-    "get_if_exists",
     "label_selector",
     "lifetime",
     "max_concurrency",
     "max_pending_calls",
-    "max_restarts",
-    "max_task_retries",
     "name",
     "namespace",
     "object_store_memory",
     "runtime_env",
-    "scheduling_strategy",
 )
 """The options of Ray's actors that have no key of their own in a spec."""
 
@@ -34,7 +28,13 @@ SET_BY_CGSPEC = {
     "placement_group": _PLACE,
     "placement_group_bundle_index": _PLACE,
     "placement_group_capture_child_tasks": _PLACE,
-    "enable_tensor_transport": "say engine: direct",
+    "scheduling_strategy": _PLACE,
+    "enable_tensor_transport": "say transport on the task",
+    "concurrency_groups": "an actor runs its tasks one after the other",
+    "allow_out_of_order_execution": "an actor runs its tasks one after the other",
+    "get_if_exists": "every member is an actor of its own",
+    "max_restarts": "a graph ends with the first actor that dies",
+    "max_task_retries": "a graph ends with the first actor that dies",
 }
 """Options that cgspec sets itself, and what to say instead."""
 

@@ -10,6 +10,7 @@ from cgspec.diagnostics import Finding, Path, suggest
 from cgspec.families import whole
 from cgspec.rules.context import Context, Rule
 from cgspec.rules.running import output_names
+from cgspec.selection import select
 from cgspec.spec import RUN_METRICS, TASK_METRICS, ExpectSpec
 
 _VALUE_CONDITIONS = ("equals", "equals_input", "close", "finite", "shape", "dtype", "length", "all_equal")
@@ -43,6 +44,10 @@ def _form_problem(entry: ExpectSpec) -> tuple[str, str, str] | None:
         return "", "this expectation is about nothing", "add output: NAME, task: NAME or metric: NAME"
     if len(subjects) > 1 and "output" in subjects:
         return subjects[1], f"this is about an output and a {subjects[1]}", "make two expectations of it"
+    if "output" not in subjects and "item" in entry.model_fields_set:
+        return "item", "item picks a part of an output, and this is about something else", "remove item"
+    if "metric" in subjects and "at" in entry.model_fields_set:
+        return "at", "at picks iterations, and a metric is of the whole measure phase", "remove at"
     if "metric" in subjects:
         if values:
             return values[0], f"{values[0]} is about values, and this is about a metric", "use below or above"
@@ -72,7 +77,7 @@ def _unbound(context: Context, entry: ExpectSpec) -> Iterator[tuple[str, str]]:
         problem = _output_problem(context, entry.output)
         if problem:
             yield "output", problem
-    name = (entry.equals_input or "").split(".")[0]
+    name = (entry.equals_input or "").removeprefix("inputs.").split(".")[0]
     if name and name not in context.catalogue.inputs and not context.catalogue.is_faulty("inputs", name):
         offer = suggest(name, context.catalogue.inputs, noun="inputs")
         yield "equals_input", f"there is no input {name}; {offer}"
@@ -87,6 +92,25 @@ def _unbound(context: Context, entry: ExpectSpec) -> Iterator[tuple[str, str]]:
                 "metric",
                 f"there is no metric {entry.metric}; {suggest(entry.metric, known, noun='metrics', most=20)}",
             )
+
+
+def unbound_member(context: Context) -> Iterator[Finding]:
+    """An expectation about a member of a family that there is not."""
+    graph = context.sound
+    inputs = {name for given in graph.inputs for name in (given.name, given.family)}
+    for path, entry in _entries(context):
+        known = entry.task is not None and _task_name(entry.task) in context.spec.tasks
+        if known and not select(graph.tasks, entry.task):
+            message = f"{_shown(entry.task)} names no member of the task {_task_name(entry.task)}"
+            yield Finding("unbound-expectation", message, (*path, "task"))
+        name = (entry.equals_input or "").removeprefix("inputs.")
+        if name.split(".")[0] in context.catalogue.inputs and name not in inputs:
+            offer = suggest(name, sorted(inputs), noun="inputs")
+            yield Finding("unbound-expectation", f"there is no input {name}; {offer}", (*path, "equals_input"))
+
+
+def _shown(task: Any) -> str:
+    return ", ".join(f"{key}: {value}" for key, value in task.items()) if isinstance(task, dict) else str(task)
 
 
 def _task_name(task: Any) -> str:
@@ -135,5 +159,6 @@ def _bound_problem(metric: str, bound: Any) -> str | None:
 RULES = (
     Rule("bad-expectation", bad_expectation),
     Rule("unbound-expectation", unbound_expectation),
+    Rule("unbound-expectation", unbound_member, "graph"),
     Rule("bad-unit", bad_bound),
 )

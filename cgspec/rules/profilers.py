@@ -10,6 +10,7 @@ from cgspec.rules.context import Context, Rule
 from cgspec.spec import ProfileSpec
 
 _ONLY_FOR = {
+    "actors": ("torch", "nvtx", "nsight"),
     "shapes": ("torch",),
     "memory": ("torch",),
     "stacks": ("torch",),

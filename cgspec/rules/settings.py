@@ -1,0 +1,44 @@
+"""Rules about keys that would do nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cgspec.diagnostics import Finding, Path
+from cgspec.rules.context import Context, Rule
+
+_COMPILED_ONLY = ("overlap", "buffer", "max_buffered")
+
+
+def not_supported(context: Context) -> Iterator[Finding]:
+    """What the language has and cgspec has not yet."""
+    if "fuse" in context.spec.engine.model_fields_set:
+        message = "engine.fuse is not supported yet: tasks are never fused"
+        yield Finding("not-supported", message, ("engine", "fuse"), on="key", fix="remove it")
+
+
+def ignored_setting(context: Context) -> Iterator[Finding]:
+    """A key that the chosen engine or cluster does not have."""
+    engine, cluster = context.spec.engine, context.spec.cluster
+    for key in ("num_cpus", "num_gpus"):
+        if key in cluster.model_fields_set and cluster.address != "local":
+            message = f"{key} is of a local Ray; what the Ray at {cluster.address} has is its own"
+            yield _ignored(message, ("cluster", key))
+    if engine.kind != "compiled":
+        for key in _COMPILED_ONLY:
+            if key in engine.model_fields_set:
+                yield _ignored(f"{key} is of the compiled engine; {engine.kind} has no channels", ("engine", key))
+        for name, task in context.spec.tasks.items():
+            if task.transport is not None:
+                message = f"{name} has a transport; with engine {engine.kind} results travel through host memory"
+                yield Finding("ignored-setting", message, ("tasks", name, "transport"), "note", on="key")
+    if engine.kind == "local":
+        for key in sorted(engine.timeouts.model_fields_set):
+            yield _ignored(f"{key} is not kept: the local engine runs in one process", ("engine", "timeouts", key))
+
+
+def _ignored(message: str, path: Path) -> Finding:
+    return Finding("ignored-setting", message, path, "warning", on="key", fix="remove it")
+
+
+RULES = (Rule("not-supported", not_supported), Rule("ignored-setting", ignored_setting))
