@@ -12,6 +12,8 @@ from graphs import Drawing
 from cgspec.errors import TaskRaised
 from cgspec.graph import Transport
 
+pytestmark = pytest.mark.slow
+
 MOCKED = "mocked.py:Mocked"
 
 

@@ -16,6 +16,8 @@ from cgspec import collectives
 from cgspec.engines import Phase
 from cgspec.graph import Collective
 
+pytestmark = pytest.mark.slow
+
 MEMBER = "ranks.py:Member"
 REDUCTIONS = {
     "sum": lambda xs: sum(xs),

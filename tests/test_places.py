@@ -13,6 +13,8 @@ from ray.cluster_utils import Cluster
 
 from cgspec.graph import Graph
 
+pytestmark = pytest.mark.slow
+
 WHO = "grouped.py:Who"
 
 

@@ -14,6 +14,8 @@ from graphs import Drawing
 
 from cgspec.engines import Phase
 
+pytestmark = pytest.mark.slow
+
 PEER = "grouped.py:Peer"
 
 

@@ -28,6 +28,16 @@ KINDS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tests import modules of the same names, and leave their folders on ``sys.path``."""
+    for name in [name for name in sys.modules if name.split(".")[0] in ("model", "pkg", "layers", "data", "actors")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(
+        sys, "path", [folder for folder in sys.path if not (pathlib.Path(folder) / "model.py").exists()]
+    )
+
+
 def write(root: pathlib.Path, **files: str) -> None:
     for name, text in files.items():
         path = root / (name.replace("__in__", "/") + ".py")

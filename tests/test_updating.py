@@ -208,7 +208,7 @@ def test_the_command_line_says_what_it_wrote_and_exits_0_when_all_is_settled(tmp
     path = project(tmp_path, "expect:\n- {output: t, equals: 5}\n- {output: t, equals: {$expr: '7 - 1'}}\n", value=7)
     done = cgspec("run", path.name, "--update-expect", cwd=tmp_path)
     assert done.returncode == 1
-    assert "1 of 2 failed expectations updated" in done.stdout
+    assert "1 of 2 failed expectations on outputs updated" in done.stdout
     assert "✓ output t equals (spec.yaml:10): 5 → 7" in done.stdout
     assert "✗ output t equals (spec.yaml:11) is as it was: it is a $ value" in done.stdout
     path.write_text(path.read_text().replace("equals: 7", "equals: 8").replace("7 - 1", "7 * 1"))
