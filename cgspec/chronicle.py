@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cgspec import account, machine, presenting
+from cgspec.diagnostics import finding_data
 from cgspec.engines import Engine
 from cgspec.errors import Failure, NotAble, RunError
 from cgspec.expectations import Verdict
@@ -23,7 +24,7 @@ from cgspec.metrics import Metrics
 from cgspec.phases import Observer, Passed
 from cgspec.plans import profiles_of
 from cgspec.readout import Readout
-from cgspec.record import FILE, Record, finding_json
+from cgspec.record import FILE, Record
 from cgspec.redaction import Redactor
 from cgspec.showing import plain
 from cgspec.sources import read_files
@@ -63,7 +64,7 @@ class Chronicle:
             inflight=job.spec.run.inflight if job.only is None else 1,
             overrides=plain(self._redactor.overrides(dict(job.overrides))),
             actors=account.actor_records(job.graph, {}),
-            findings=[finding_json(finding) for finding in job.findings],
+            findings=[finding_data(finding) for finding in job.findings],
         )
         self._begin()
 

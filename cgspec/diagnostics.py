@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 Path = tuple[str | int, ...]
 MAX_CHOICES = 200
@@ -68,6 +68,26 @@ class Finding:
     fix: str = ""
     related: tuple[Related, ...] = field(default=())
     place: Place | None = None
+
+
+def finding_data(finding: Finding) -> dict[str, Any]:
+    """One finding in the shape of ``check --format json``."""
+    return {
+        "code": finding.code,
+        "severity": finding.severity,
+        "message": finding.message,
+        **_place_data(finding.place),
+        "path": list(finding.path),
+        "why": finding.why,
+        "fix": finding.fix,
+        "related": [{"message": item.message, **_place_data(item.place)} for item in finding.related],
+    }
+
+
+def _place_data(place: Place | None) -> dict[str, Any]:
+    if place is None:
+        return {"file": None, "line": None, "column": None}
+    return {"file": place.file, "line": place.line or None, "column": place.column or None}
 
 
 def nearest(word: str, choices: Iterable[str]) -> str | None:

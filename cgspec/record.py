@@ -13,7 +13,6 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from cgspec.diagnostics import Finding, Place
 from cgspec.errors import UsageError
 
 SCHEMA_VERSION = 1
@@ -232,25 +231,3 @@ def load(run: str | Path) -> Record:
             f"{path} was written by a later cgspec (schema {record.schema_version}, here {SCHEMA_VERSION})"
         )
     return record
-
-
-def finding_json(finding: Finding) -> dict[str, Any]:
-    """A finding as ``check --format json`` shows it."""
-    return {
-        "code": finding.code,
-        "severity": finding.severity,
-        "message": finding.message,
-        **_spot(finding.place),
-        "path": list(finding.path),
-        "why": finding.why,
-        "fix": finding.fix,
-        "related": [{"message": related.message, **_spot(related.place)} for related in finding.related],
-    }
-
-
-def _spot(place: Place | None) -> dict[str, Any]:
-    return {
-        "file": place.file if place else None,
-        "line": place.line if place else None,
-        "column": place.column if place else None,
-    }

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browsing import Browser, program
+from browsing import Browser
 from test_report_browser import CONTRASTS
 from test_sweep_report import sweep, turn
 
 from cgspec.views import sweep_report
 
-pytestmark = [pytest.mark.browser, pytest.mark.skipif(program() is None, reason="no Chromium is installed")]
+pytestmark = pytest.mark.browser
 
 OVERLAPPING = """[...document.querySelectorAll('.plot')].flatMap(plot => {
     const boxes = [...plot.querySelectorAll('.at')].map(it => it.getBoundingClientRect());

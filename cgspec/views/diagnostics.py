@@ -6,9 +6,8 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
-from typing import Any
 
-from cgspec.diagnostics import Finding, Place, Related
+from cgspec.diagnostics import Finding, Place, Related, finding_data
 
 _COLOURS = {"error": "31", "warning": "33", "note": "36"}
 _WIDEST = 160
@@ -33,26 +32,6 @@ def github(findings: Sequence[Finding], *, colour: bool = False) -> str:
 
 
 FORMATS: dict[str, Callable[..., str]] = {"text": text, "json": as_json, "github": github}
-
-
-def finding_data(finding: Finding) -> dict[str, Any]:
-    """One finding in the shape of ``check --format json``."""
-    return {
-        "code": finding.code,
-        "severity": finding.severity,
-        "message": finding.message,
-        **_place_data(finding.place),
-        "path": list(finding.path),
-        "why": finding.why,
-        "fix": finding.fix,
-        "related": [{"message": item.message, **_place_data(item.place)} for item in finding.related],
-    }
-
-
-def _place_data(place: Place | None) -> dict[str, Any]:
-    if place is None:
-        return {"file": None, "line": None, "column": None}
-    return {"file": place.file, "line": place.line or None, "column": place.column or None}
 
 
 class _Paint:

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
-from cgspec.diagnostics import Finding
+from cgspec.diagnostics import Finding, finding_data
 from cgspec.errors import CgspecError, RunError, SpecError
 from cgspec.quantities import show_duration
-from cgspec.record import FailureRecord, PhaseRecord, Record, Times, VerdictRecord, finding_json
+from cgspec.record import FailureRecord, PhaseRecord, Record, Times, VerdictRecord
 
 MOST_TASKS = 12
 """Tasks that the summary shows, the busiest first."""
@@ -351,4 +351,4 @@ def error_json(error: CgspecError, findings: Sequence[Finding] = ()) -> dict[str
     else:
         empty["failure"] = dict.fromkeys(FAILURE) | {"kind": "usage", "message": str(error), "traceback": ""}
         empty["failure"]["waiting"] = []
-    return empty | {"run_dir": None, "engine": None, "findings": [finding_json(finding) for finding in findings]}
+    return empty | {"run_dir": None, "engine": None, "findings": [finding_data(finding) for finding in findings]}
