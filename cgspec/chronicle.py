@@ -98,6 +98,7 @@ class Chronicle:
     def placed(self, engine: Engine) -> None:
         """Actors are live and the graph is compiled."""
         self.record.actors = account.actor_records(self._job.graph, engine.nodes)
+        self.record.fused = [[self._job.graph.tasks[task].name for task in chain] for chain in engine.fused]
         self.record.startup = {step: round(seconds, 6) for step, seconds in engine.startup.items()}
         self._engine_notes(engine)
         self._log("actors are live, the graph is compiled")

@@ -90,7 +90,7 @@ def _settings(record: Record) -> dict[str, str]:
         "how it ended": record.state,
         "engine": record.engine,
         "in flight": str(record.inflight),
-        "fused": "; ".join("+".join(names) for names in record.fused) or NONE,
+        "fused": record.fused_text or NONE,
         "measured under": (measure.profiled if measure is not None else None) or "no profiler",
         "iterations": str(measure.iterations) if measure is not None else "0",
         "iterations that raised": str(measure.errors) if measure is not None else "0",

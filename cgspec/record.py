@@ -17,6 +17,8 @@ from cgspec.errors import UsageError
 
 SCHEMA_VERSION = 1
 FILE = "run.json"
+LONG_CHAIN = 5
+"""From so many tasks on, only the ends of a fused chain are named."""
 
 
 class Part(BaseModel):
@@ -191,6 +193,14 @@ class Record(Part):
         if self.status == "running" and self.machine.host in ("", platform.node()) and not _alive(self.pid):
             return "killed"
         return self.status
+
+    @property
+    def fused_text(self) -> str:
+        """The tasks that ran as one call, for people; empty where there are none."""
+        return "; ".join(
+            "+".join(names) if len(names) < LONG_CHAIN else f"{names[0]} to {names[-1]} ({len(names)} tasks)"
+            for names in self.fused
+        )
 
     def as_json(self) -> str:
         return self.model_dump_json(indent=2, by_alias=True)

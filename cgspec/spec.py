@@ -150,9 +150,7 @@ class EngineSpec(Model):
     buffer: Annotated[Size | None, BeforeValidator(_buffer)] = Field(
         None, description="bytes per channel; auto = the declared payload, else 1 MB"
     )
-    fuse: bool = Field(
-        True, description="not supported yet: run consecutive tasks of an actor as one call where nothing can tell"
-    )
+    fuse: bool = Field(True, description="run consecutive tasks of an actor as one call where nothing can tell")
     overlap: bool = Field(False, description="overlap accelerator communication with computation")
     timeouts: TimeoutsSpec = Field(default_factory=TimeoutsSpec, description="see TimeoutsSpec")  # type: ignore[arg-type]
 

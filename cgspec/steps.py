@@ -107,7 +107,38 @@ class Leave:
     strict: bool
 
 
+@dataclass(frozen=True)
+class Link:
+    """One step of a chain; what the chain is handed and what its links hand out are places in one list.
+
+    Attributes:
+        step: index into the actor's steps.
+        reads: places of what it is handed; ``ports``: how many values it hands out, which take the next places.
+        drops: places that nobody needs after it.
+    """
+
+    step: int
+    reads: tuple[int, ...]
+    ports: int
+    drops: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Steps that are one call; see ``fusion``.
+
+    Attributes:
+        task: of its last step.
+        ports: places of what it hands out.
+    """
+
+    task: int
+    links: tuple[Link, ...]
+    ports: tuple[int, ...]
+
+
 Step = Call | Forward | Enter | Leave
+"""A step of one task."""
 
 
 @dataclass(frozen=True)
@@ -153,14 +184,14 @@ class Layout:
     """A graph, ready to be executed.
 
     Attributes:
-        steps: by actor, in the order in which it runs them.
+        steps: by actor, in the order in which it runs them; then its chains.
         binds: in binding order.
         reads: what the driver reads, each once; those beyond the outputs are awaited and dropped.
         outputs: per ref of ``graph.output_refs``, where it comes from: a graph input, or places in ``reads``.
         meetings: group to the places in ``binds`` of its collective, by rank; not for groups of one.
     """
 
-    steps: tuple[tuple[Step, ...], ...]
+    steps: tuple[tuple[Step | Chain, ...], ...]
     binds: tuple[Bind, ...]
     reads: tuple[FromPort, ...]
     outputs: tuple[InputRef | Take, ...]

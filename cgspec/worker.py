@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cgspec import collectives, usercode
+from cgspec.fusion import chained
 from cgspec.graph import Actor
 from cgspec.invocation import FLUSH, Failed, FailedTask, Invocation
 from cgspec.looks import Looked
@@ -27,7 +28,7 @@ from cgspec.profilers import Ranges, Watch, WatchJob, make_watch
 from cgspec.raynames import READ_ERROR, read_error
 from cgspec.recorder import Recorder, capacity_for
 from cgspec.shortcut import LONG, shortcut
-from cgspec.steps import Enter, Forward, Leave, Step
+from cgspec.steps import Chain, Enter, Forward, Leave, Step
 from cgspec.values import CannotMake, Scope
 
 now = time.monotonic_ns
@@ -39,7 +40,7 @@ class Job:
 
     root: str
     actor: Actor
-    steps: tuple[Step, ...]
+    steps: tuple[Step | Chain, ...]
     device: str
 
 
@@ -89,6 +90,7 @@ class Worker:
     def __init__(self) -> None:
         self.sendable: Callable[[object], str | None] | None = None
         self._steps: list[Invocation] = []
+        self._chains: list[Chain] = []
         self._tasks: list[int] = []
         self._user: Any = None
         self._thread = 0
@@ -136,7 +138,9 @@ class Worker:
             return Failed("constructor", str(error))
         return Born((now() - began) / 1e9)
 
-    def _prepare(self, steps: tuple[Step, ...], scope: Scope) -> None:
+    def _prepare(self, given: tuple[Step | Chain, ...], scope: Scope) -> None:
+        self._chains = [step for step in given if isinstance(step, Chain)]
+        steps = [step for step in given if not isinstance(step, Chain)]
         self._tasks = list(dict.fromkeys(step.task for step in steps if not isinstance(step, Forward)))
         slots = {task: slot for slot, task in enumerate(self._tasks)}
         self._steps = [Invocation(step, slots[step.task], self._user, scope) for step in steps]
@@ -166,7 +170,10 @@ class Worker:
 
     def _begin_rings(self, iterations: int) -> None:
         self.recorder = Recorder(len(self._tasks), capacity_for(iterations, len(self._tasks)))
-        self._short = [shortcut(self, ready) if self._watch is None else None for ready in self._steps]
+        self._short = [
+            *(shortcut(self, ready) if self._watch is None else None for ready in self._steps),
+            *(chained(chain, self.run) for chain in self._chains),
+        ]
 
     def end(self) -> WorkerPhase:
         """Ends the phase; the graph must be idle."""

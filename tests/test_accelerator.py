@@ -49,6 +49,16 @@ def test_a_tensor_travels_by_accelerator_and_its_own_actor_reads_it_too() -> Non
     assert run(drawing.graph("q", "own"), [[1], [2], [3]], options()) == [[4.0, 4.0], [8.0, 8.0], [12.0, 12.0]]
 
 
+def test_the_last_of_a_chain_travels_by_accelerator() -> None:
+    drawing = pair().task("p", "a.echo", {"x": "inputs.x"})
+    drawing.task("q", "a.make", {"x": "p"}, transport=Transport("accelerator")).task("r", "b.total", {"t": "q"})
+    with started(drawing.graph("r"), options()) as engine:
+        assert engine.fused == ((0, 1),)
+        assert [one(engine, x) for x in (1, 2)] == [[4.0], [8.0]]
+        with pytest.raises(TaskRaised, match=r"task q .* raised in iteration 2: ValueError: negative: -1"):
+            one(engine, -1)
+
+
 def test_a_tensor_travels_alone_and_in_one_shape() -> None:
     drawing = pair()
     drawing.task("p", "a.make", {"x": "inputs.x"}, transport=Transport("accelerator", "default", True, True))

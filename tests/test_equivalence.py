@@ -21,7 +21,9 @@ from random_specs import Maker, Shell
 
 from cgspec.checking import check
 from cgspec.engines import ENGINES, Engine, Phase
+from cgspec.engines.local import LocalEngine
 from cgspec.feed import Feed
+from cgspec.fusion import fuse, fused_tasks
 from cgspec.graph import Graph
 from cgspec.outputs import assemble
 
@@ -149,6 +151,27 @@ def test_local_agrees_with_plain_python(case: Case) -> None:
         engine.teardown()
 
 
+def test_fused_layouts_agree_with_plain_python() -> None:
+    """In this process, so that many are compared: an engine executes a layout, whatever its chains."""
+    chains: collections.Counter[int] = collections.Counter()
+
+    @settings(max_examples=300, deadline=None, derandomize=True, database=None, suppress_health_check=SLOW)
+    @given(cases(FewActors))
+    def look(case: Case) -> None:
+        engine = LocalEngine(case.graph, options("local", inflight=case.inflight))
+        engine.layout = fuse(engine.layout)
+        chains.update(len(chain) for chain in fused_tasks(engine.layout))
+        try:
+            engine.place()
+            execute(engine, case)
+        finally:
+            engine.teardown()
+
+    look()
+    assert chains[2] > 50
+    assert any(length > 2 for length in chains)
+
+
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[None]:
     ray.init(address="local", num_cpus=8, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
@@ -161,11 +184,13 @@ class Reused:
     """One engine whose actors execute one case after the other; each graph finds new objects."""
 
     kind: str
+    fuse: bool
     engine: Engine | None = None
     cases: int = 0
+    fused: int = 0
 
     def execute(self, case: Case) -> None:
-        given = options(self.kind, inflight=case.inflight, rehearse=True)
+        given = options(self.kind, inflight=case.inflight, rehearse=True, engine={"fuse": self.fuse})
         if self.engine is None:
             self.engine = ENGINES[self.kind](case.graph, given)
             self.engine.place()
@@ -174,15 +199,16 @@ class Reused:
         self.engine.compile()
         execute(self.engine, case)
         self.cases += 1
+        self.fused += bool(self.engine.fused)
 
     def end(self) -> None:
         if self.engine is not None:
             self.engine.teardown()
 
 
-@pytest.mark.parametrize("kind", ["compiled", "direct"])
-def test_engines_on_ray_agree_with_plain_python(kind: str, cluster: None) -> None:
-    reused = Reused(kind)
+@pytest.mark.parametrize(("kind", "fuse"), [("compiled", True), ("compiled", False), ("direct", True)])
+def test_engines_on_ray_agree_with_plain_python(kind: str, fuse: bool, cluster: None) -> None:
+    reused = Reused(kind, fuse)
 
     @settings(max_examples=30, deadline=None, derandomize=True, database=None, suppress_health_check=SLOW)
     @given(cases(FewActors, 3))
@@ -194,6 +220,7 @@ def test_engines_on_ray_agree_with_plain_python(kind: str, cluster: None) -> Non
     finally:
         reused.end()
     assert reused.cases >= 30
+    assert (reused.fused > 10) is (kind == "compiled" and fuse)
 
 
 def test_the_cases_use_the_whole_language() -> None:

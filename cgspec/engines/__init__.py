@@ -155,12 +155,14 @@ class Engine(Protocol):
         startup: seconds by step, so far: ``import``, ``ray``, ``place``, ``construct``, ``compile``, ``first``.
         nodes: actor member's name to the address of its node, known after ``place``.
         notes: what the user should know, e.g. that an inherited ``RAY_ADDRESS`` was not followed.
+        fused: the tasks of each run of them that is executed as one call, as indices into ``graph.tasks``.
     """
 
     kind: str
     startup: dict[str, float]
     nodes: dict[str, str]
     notes: list[str]
+    fused: tuple[tuple[int, ...], ...]
 
     def place(self) -> None:
         """Starts Ray, gives every actor its place, constructs them all at once, imports the user's code here too."""

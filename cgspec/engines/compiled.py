@@ -24,13 +24,14 @@ from cgspec.engines.phases import finish, watch_job
 from cgspec.engines.placement import Places, reserve
 from cgspec.engines.waiting import Watchdog, stalled
 from cgspec.errors import RunError
+from cgspec.fusion import fuse, fused_tasks
 from cgspec.graph import Graph, InputRef
 from cgspec.invocation import FLUSH, Failed
 from cgspec.layout import lay_out
 from cgspec.payloads import Sendable, detach
 from cgspec.profilers import nsight
 from cgspec.quantities import show_duration
-from cgspec.steps import pick, sources_of
+from cgspec.steps import Chain, pick, sources_of
 
 PATIENCE = 60.0
 """Seconds that ordinary calls between phases may take at least: a profiler's first start takes several."""
@@ -47,6 +48,7 @@ class CompiledEngine:
 
     kind = "compiled"
     transports = True
+    fuses = True
 
     def __init__(self, graph: Graph, options: Options) -> None:
         self.startup: dict[str, float] = {}
@@ -65,9 +67,11 @@ class CompiledEngine:
     def _take(self, graph: Graph, options: Options) -> None:
         """Everything that belongs to one graph, before it is compiled."""
         self.graph, self.options = graph, options
-        self.layout = lay_out(graph, transports=self.transports and not options.rehearse, devices=self._has_devices())
-        self.sources = sources_of(self.layout)
-        self.strict = any(step.strict for steps in self.layout.steps for step in steps)
+        laid = lay_out(graph, transports=self.transports and not options.rehearse, devices=self._has_devices())
+        self.sources = sources_of(laid)
+        self.strict = any(step.strict for steps in laid.steps for step in steps if not isinstance(step, Chain))
+        self.layout = fuse(laid) if self.fuses and options.engine.fuse else laid
+        self.fused = fused_tasks(self.layout)
         self.phase = Phase("startup", 0)
         self.binding: Any = None
         self.compiled: Any = None

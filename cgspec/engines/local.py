@@ -36,6 +36,7 @@ class LocalEngine:
         self.layout = lay_out(graph, transports=False, devices=False)
         self.startup: dict[str, float] = {}
         self.notes: list[str] = []
+        self.fused: tuple[tuple[int, ...], ...] = ()
         self.nodes = {actor.name: "here" for actor in graph.actors}
         self.workers = [Worker() for _ in graph.actors]
         self.phase = Phase("startup", 0)

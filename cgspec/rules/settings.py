@@ -7,14 +7,7 @@ from collections.abc import Iterator
 from cgspec.diagnostics import Finding, Path
 from cgspec.rules.context import Context, Rule
 
-_COMPILED_ONLY = ("overlap", "buffer", "max_buffered")
-
-
-def not_supported(context: Context) -> Iterator[Finding]:
-    """What the language has and cgspec has not yet."""
-    if "fuse" in context.spec.engine.model_fields_set:
-        message = "engine.fuse is not supported yet: tasks are never fused"
-        yield Finding("not-supported", message, ("engine", "fuse"), on="key", fix="remove it")
+_CHANNELS = ("overlap", "buffer", "max_buffered")
 
 
 def ignored_setting(context: Context) -> Iterator[Finding]:
@@ -25,7 +18,9 @@ def ignored_setting(context: Context) -> Iterator[Finding]:
             message = f"{key} is of a local Ray; what the Ray at {cluster.address} has is its own"
             yield _ignored(message, ("cluster", key))
     if engine.kind != "compiled":
-        for key in _COMPILED_ONLY:
+        if "fuse" in engine.model_fields_set:
+            yield _ignored(f"fuse is of the compiled engine; {engine.kind} calls task by task", ("engine", "fuse"))
+        for key in _CHANNELS:
             if key in engine.model_fields_set:
                 yield _ignored(f"{key} is of the compiled engine; {engine.kind} has no channels", ("engine", key))
         for name, task in context.spec.tasks.items():
@@ -41,4 +36,4 @@ def _ignored(message: str, path: Path) -> Finding:
     return Finding("ignored-setting", message, path, "warning", on="key", fix="remove it")
 
 
-RULES = (Rule("not-supported", not_supported), Rule("ignored-setting", ignored_setting))
+RULES = (Rule("ignored-setting", ignored_setting),)

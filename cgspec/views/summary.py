@@ -86,7 +86,7 @@ def _head(record: Record) -> Iterator[Line]:
         steps = ", ".join(f"{step} {show_duration(seconds)}" for step, seconds in record.startup.items())
         yield Line(f"first result after {show_duration(record.first_result_s)}" + (f" ({steps})" if steps else ""))
     if record.fused:
-        yield Line("fused: " + "; ".join("+".join(names) for names in record.fused[:MOST_TASKS]))
+        yield Line(f"fused: {record.fused_text}")
 
 
 def _phases(record: Record) -> Iterator[Line]:

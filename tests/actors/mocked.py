@@ -21,6 +21,9 @@ class Mocked:
             raise ValueError(f"negative: {x}")
         return torch.full((4,), float(x))
 
+    def echo(self, x):
+        return x
+
     def two(self, x):
         return torch.full((4,), float(x)), x + 1
 
