@@ -81,13 +81,21 @@ def _rounded(number: float | None) -> float | None:
 
 
 class Busy:
-    """What tasks and actors did in one pass, as far as the recorder still knows."""
+    """What tasks and actors did in one pass, as far as the recorder still knows.
+
+    Where an actor's GPU was timed, by the GPU's clock (``device_times``): host clocks charge kernels to whoever waits
+    for them. ``host`` then holds what the host's clock says of the same tasks.
+    """
 
     def __init__(self, graph: Graph, passed: Passed) -> None:
         self._graph = graph
         times: Sequence[TaskTimes] = passed.data.times if passed.data else ()
-        self.spans = {number: Spans(t.first, t.start, t.end) for number, t in enumerate(times)}
+        used = {number: t if t.device is None else t.device for number, t in enumerate(times)}
+        self.spans = {number: Spans(t.first, t.start, t.end) for number, t in used.items()}
         self.tasks = {number: analysis.distribution(spans.busy()) for number, spans in self.spans.items()}
+        on_device = {number: Spans(t.first, t.start, t.end) for number, t in enumerate(times) if t.device is not None}
+        self.host = {number: analysis.distribution(spans.busy()) for number, spans in on_device.items()}
+        self.device_errors = passed.data.device_errors if passed.data else {}
         count = len(passed.done)
         self._window = (passed.submitted[:count], passed.done)
         ran = {number: times for number, times in self.tasks.items() if times is not None}
@@ -134,7 +142,11 @@ def limits_record(busy: Busy, phase: PhaseRecord, inflight: int, *, parallel: bo
 def task_records(graph: Graph, busy: Busy, locate: Locate) -> dict[str, TaskRecord]:
     """Busy time of every task, with its line in the spec."""
     return {
-        task.name: TaskRecord(busy_us=in_us(busy.tasks.get(number)), line=_place(locate(task.path)))
+        task.name: TaskRecord(
+            busy_us=in_us(busy.tasks.get(number)),
+            host_us=in_us(busy.host.get(number)),
+            line=_place(locate(task.path)),
+        )
         for number, task in enumerate(graph.tasks)
     }
 
@@ -165,6 +177,8 @@ def fill_in_actors(actors: list[ActorRecord], busy: Busy) -> None:
         found = busy.utilisation(number)
         if found is not None:
             actor.busy_us, actor.utilisation = _us(found.busy), round(found.share, 4)
+        error = busy.device_errors.get(actor.name)
+        actor.device_error_us = None if error is None else _us(error)
 
 
 def metrics(busy: Busy, passed: Passed, phase: PhaseRecord, first_result: float | None) -> Metrics:

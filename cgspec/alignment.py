@@ -82,8 +82,11 @@ def on_the_drivers_clock(segment: Segment, nodes: Mapping[str, str | None]) -> t
     """The segment with all times by the driver's clock, and the nodes whose times were moved."""
     moved = foreign(segment, nodes)
     offsets = {task: moved[node].offset for task, node in nodes.items() if node is not None and node in moved}
-    tasks = {task: _moved(rows, offsets.get(task, 0)) for task, rows in segment.tasks.items()}
-    return Segment(segment.label, tasks, segment.driver), moved
+    tasks, device = (
+        {task: _moved(rows, offsets.get(task, 0)) for task, rows in times.items()}
+        for times in (segment.tasks, segment.device)
+    )
+    return Segment(segment.label, tasks, segment.driver, device), moved
 
 
 def _moved(rows: Rows, by: int) -> Rows:

@@ -14,7 +14,7 @@ from typing import Any
 
 from cgspec import account, machine, presenting
 from cgspec.diagnostics import finding_data
-from cgspec.engines import Engine
+from cgspec.engines import Engine, TaskTimes
 from cgspec.errors import Failure, NotAble, RunError
 from cgspec.expectations import Verdict
 from cgspec.folder import RunFolder, now
@@ -33,7 +33,9 @@ from cgspec.views import plan
 from cgspec.writing import as_yaml
 
 SAMPLES_HEAD = "phase,iteration,submitted_ns,latency_ns\n"
-TIMELINE_HEAD = "phase,iteration,task,start_ns,end_ns\n"
+TIMELINE_HEAD = "phase,iteration,task,start_ns,end_ns"
+DEVICE_HEAD = ",device_start_ns,device_end_ns"
+"""Two columns more, where actors have GPUs; empty where a task was not timed by its GPU's clock."""
 TIMELINE_ROWS = 100_000
 """Rows of one phase that ``timeline.csv`` gets: its last iterations."""
 FAILED = "failed-inputs.json"
@@ -188,12 +190,13 @@ class Chronicle:
         """The flight recorder's last iterations, in the clock of ``samples.csv`` where a task was on this node."""
         assert passed.data is not None
         keep = max(1, TIMELINE_ROWS // max(1, len(passed.data.times)))
-        rows = [] if self._phase_rows() else [TIMELINE_HEAD]
+        devices = not self._job.rehearse and any(actor.num_gpus for actor in self._job.graph.actors)
+        rows = [] if self._phase_rows() else [TIMELINE_HEAD + DEVICE_HEAD * devices + "\n"]
         for task, times in zip(self._job.graph.tasks, passed.data.times, strict=True):
             for place in range(max(0, len(times.start) - keep), len(times.start)):
                 if times.start[place]:
                     iteration = passed.plan.first + times.first + place
-                    span = f"{times.start[place]},{times.end[place]}"
+                    span = f"{times.start[place]},{times.end[place]}" + _device_span(times, place) * devices
                     rows.append(f"{_label(passed)},{iteration},{task.name},{span}\n")
         self._folder.append("timeline.csv", "".join(rows))
 
@@ -292,6 +295,12 @@ class Chronicle:
         shown: dict[str, Any] = self.record.model_dump(mode="json", by_alias=True)
         clean = self._redactor.data(shown) | {"run_dir": shown["run_dir"], "root": shown["root"]}
         return Record.model_validate(clean)
+
+
+def _device_span(times: TaskTimes, place: int) -> str:
+    device, at = times.device, times.first + place
+    held = device is not None and 0 <= at - device.first < len(device.start) and device.start[at - device.first]
+    return f",{device.start[at - device.first]},{device.end[at - device.first]}" if device and held else ",,"
 
 
 def _label(passed: Passed) -> str:

@@ -151,7 +151,7 @@ class _Measured:
         self.phase = phase
 
     def busy(self, task: str) -> list[int]:
-        rows = self.segment.tasks.get(task)
+        rows = self.segment.busy.get(task)
         return rows.lengths() if rows is not None else []
 
 

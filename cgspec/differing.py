@@ -92,9 +92,17 @@ def _settings(record: Record) -> dict[str, str]:
         "in flight": str(record.inflight),
         "fused": record.fused_text or NONE,
         "measured under": (measure.profiled if measure is not None else None) or "no profiler",
+        "busy times by": _clocks(record),
         "iterations": str(measure.iterations) if measure is not None else "0",
         "iterations that raised": str(measure.errors) if measure is not None else "0",
     }
+
+
+def _clocks(record: Record) -> str:
+    timed = [actor.name for actor in record.actors if actor.device_error_us is not None]
+    if len(timed) in (0, len(record.actors)):
+        return "the GPUs' clocks" if timed else "the hosts' clocks"
+    return f"the GPU's clock of {', '.join(timed)}; the others by their hosts'"
 
 
 def _machine(record: Record) -> dict[str, str]:

@@ -65,7 +65,11 @@ class PhaseRecord(Part):
 
 
 class ActorRecord(Part):
-    """One actor member; ``tasks`` in the order in which it executes them."""
+    """One actor member; ``tasks`` in the order in which it executes them.
+
+    Where ``device_error_us`` is known, its busy times are by its GPU's clock (CUDA events), which is on the host's to
+    within so much; everywhere else they are by the host's.
+    """
 
     name: str
     class_: str = Field(alias="class")
@@ -75,12 +79,14 @@ class ActorRecord(Part):
     busy_us: float | None = None
     utilisation: float | None = None
     peak_bytes: int | None = None
+    device_error_us: float | None = None
 
 
 class TaskRecord(Part):
-    """One task instance, in the measure phase."""
+    """One task instance, in the measure phase; ``host_us`` is its time by the host's clock where ``busy_us`` is not."""
 
     busy_us: Times | None = None
+    host_us: Times | None = None
     line: str | None = None
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from array import array
 
+Held = tuple[int, "array[int]", "array[int]"]
+"""The number of the first iteration that is held, and starts and ends in ns from it on, 0 where there was none."""
 BUDGET = 32 * 2**20
 """Bytes that the rings of one actor take at the most."""
 
@@ -39,8 +41,8 @@ class Recorder:
         self.counts[slot] = count + 1
         self.last = end or self.last
 
-    def read(self, slot: int) -> tuple[int, array[int], array[int]]:
-        """The number of the first iteration that is held, and starts and ends from it on."""
+    def read(self, slot: int) -> Held:
+        """What the rings of a slot hold."""
         count = self.counts[slot]
         if count <= self.capacity:
             return 0, self.starts[slot][:count], self.ends[slot][:count]

@@ -29,6 +29,7 @@ def shortcut(worker: Worker, ready: Invocation) -> Callable[[tuple[object, ...]]
     recorder, slot, first, travels = worker.recorder, ready.slot, ready.first, ready.travels
     starts, ends, counts, capacity = recorder.starts[slot], recorder.ends[slot], recorder.counts, recorder.capacity
     call, plain, now = _caller(ready), plain_types(), time.monotonic_ns
+    call = call if worker._device is None else worker._device.around(slot, call)
 
     def run(values: tuple[object, ...]) -> object:
         for value in values:

@@ -48,11 +48,17 @@ class Rows:
 
 @dataclass
 class Segment:
-    """One phase: ``tasks`` by name, and the driver's iterations."""
+    """One phase: ``tasks`` by name, and the driver's iterations; ``device`` holds tasks by their GPU's clock."""
 
     label: str
     tasks: dict[str, Rows] = field(default_factory=dict)
     driver: Rows = field(default_factory=Rows)
+    device: dict[str, Rows] = field(default_factory=dict)
+
+    @property
+    def busy(self) -> dict[str, Rows]:
+        """What a run's numbers are made of: the times by a task's GPU where it was timed, else those by the host."""
+        return {**self.tasks, **self.device}
 
 
 def folder_of(run: str | Path) -> Path:
@@ -77,7 +83,7 @@ def read_segments(run_dir: Path) -> list[Segment]:
         same = next((other for other in tasks if other.label == segment.label), None)
         if same is not None:
             tasks.remove(same)
-            segment.tasks = same.tasks
+            segment.tasks, segment.device = same.tasks, same.device
         found.append(segment)
     return found + tasks
 
@@ -89,7 +95,7 @@ def read_phase(run_dir: Path, label: str) -> Segment | None:
 
 def _task_segments(path: Path) -> Iterator[Segment]:
     segment, rows, current = None, Rows(), None
-    for label, place, task, began, ended in _rows(path, 5):
+    for label, place, task, began, ended, *device in _rows(path, 5):
         if not ended or int(ended) < int(began):
             continue
         iteration, start, end = int(place), int(began), int(ended)
@@ -105,6 +111,8 @@ def _task_segments(path: Path) -> Iterator[Segment]:
         if task != current:
             current, rows = task, segment.tasks.setdefault(task, Rows())
         rows.add(iteration, start, end)
+        if len(device) == 2 and all(device) and int(device[0]) <= int(device[1]):
+            segment.device.setdefault(task, Rows()).add(iteration, int(device[0]), int(device[1]))
     if segment is not None:
         yield segment
 
@@ -123,15 +131,20 @@ def _driver_segments(path: Path) -> Iterator[Segment]:
 
 
 def _rows(path: Path, columns: int) -> Iterator[list[str]]:
-    """The rows below the head; a last one that was cut off is left out."""
+    """The rows below the head, which has so many columns or more; a last one that was cut off is left out."""
     if not path.exists():
         return
     with path.open(encoding="utf-8", errors="replace", newline="") as file:
         reader = csv.reader(file)
-        next(reader, None)
+        width = len(next(reader, ()))
         for row in reader:
-            if len(row) == columns and _whole(row[1]) and _whole(row[-2]) and _whole(row[-1] or "0"):
+            if len(row) == width >= columns and _whole(row[1]) and _numbers(row[columns - 2 :]):
                 yield row
+
+
+def _numbers(cells: list[str]) -> bool:
+    """Whole numbers; all but the first may be missing."""
+    return _whole(cells[0]) and all(_whole(cell or "0") for cell in cells[1:])
 
 
 def _whole(cell: str) -> bool:

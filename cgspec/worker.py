@@ -13,12 +13,12 @@ import resource
 import sys
 import threading
 import time
-from array import array
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from cgspec import collectives, usercode
+from cgspec.device_times import DeviceRecorder, DeviceTimes, Pool, cuda_events
 from cgspec.fusion import chained
 from cgspec.graph import Actor
 from cgspec.invocation import FLUSH, Failed, FailedTask, Invocation
@@ -26,7 +26,7 @@ from cgspec.looks import Looked
 from cgspec.payloads import ATOMS, detach, to_host
 from cgspec.profilers import Ranges, Watch, WatchJob, make_watch
 from cgspec.raynames import READ_ERROR, read_error
-from cgspec.recorder import Recorder, capacity_for
+from cgspec.recorder import Held, Recorder, capacity_for
 from cgspec.shortcut import LONG, shortcut
 from cgspec.steps import Chain, Enter, Forward, Leave, Step
 from cgspec.values import CannotMake, Scope
@@ -53,14 +53,19 @@ class Born:
 
 @dataclass
 class WorkerPhase:
-    """What a worker recorded in a phase: (first iteration, starts, ends) by task, peak memory in bytes, files by name,
-    sentences about what was not possible, and what was seen of the tasks that are looked at."""
+    """What a worker recorded in a phase: times by task, peak memory in bytes, files by name, sentences about what was
+    not possible, and what was seen of the tasks that are looked at.
 
-    times: dict[int, tuple[int, array[int], array[int]]]
+    ``device`` are times by the GPU's clock, on the host's to within ``device_error`` ns, where there are any.
+    """
+
+    times: dict[int, Held]
     peak: int
     files: Mapping[str, bytes] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     looked: Mapping[int, Looked] = field(default_factory=dict)
+    device: Mapping[int, Held] = field(default_factory=dict)
+    device_error: int | None = None
 
 
 @dataclass(frozen=True)
@@ -83,9 +88,11 @@ class Worker:
     Attributes:
         remote: whether values come from other processes.
         sendable: why a result cannot be sent to another process, or None.
+        events: what makes the GPU's events, where its process can.
     """
 
     remote = False
+    events = staticmethod(cuda_events)
 
     def __init__(self) -> None:
         self.sendable: Callable[[object], str | None] | None = None
@@ -100,6 +107,9 @@ class Worker:
         self._watch: Watch | None = None
         self._barred: Failed | None = None
         self._looks: dict[int, Looked] = {}
+        self._has_gpu = False
+        self._pool: Pool | None = None
+        self._device: DeviceRecorder | None = None
         self._begin_rings(1)
 
     def construct(self, job: Job) -> Born | Failed:
@@ -115,6 +125,7 @@ class Worker:
             positional = [value.make(scope) for value in job.actor.args]
             named = {name: value.make(scope) for name, value in job.actor.kwargs.items()}
             self._user = user_class(*positional, **named)
+            self._has_gpu = job.device == "cuda"
             self._prepare(job.steps, scope)
         except usercode.CannotLoad as error:
             return Failed("import", str(error), trace=error.trace)
@@ -164,12 +175,16 @@ class Worker:
         """Starts a phase; the graph must be idle. ``looks`` are tasks whose results are looked at."""
         self._looks = {task: Looked() for task in looks if task in self._tasks}
         self._watch = make_watch(watch) if isinstance(watch, WatchJob) else watch
-        self._begin_rings(iterations)
+        self._begin_rings(iterations, on_device=self._has_gpu)
         self._last = next((ready for ready in self._steps if ready.last), None)
         self._current, self._since = None, now()
 
-    def _begin_rings(self, iterations: int) -> None:
+    def _begin_rings(self, iterations: int, *, on_device: bool = False) -> None:
         self.recorder = Recorder(len(self._tasks), capacity_for(iterations, len(self._tasks)))
+        if on_device and self._pool is None and (make := self.events()) is not None:
+            self._pool = Pool(make)
+        pool = self._pool if on_device else None
+        self._device = DeviceRecorder(self.recorder.counts, iterations, pool) if pool is not None else None
         self._short = [
             *(shortcut(self, ready) if self._watch is None else None for ready in self._steps),
             *(chained(chain, self.run) for chain in self._chains),
@@ -180,8 +195,10 @@ class Worker:
         watch, self._watch = self._watch, None
         files, notes = watch.finish() if watch is not None else ({}, ())
         times = {task: self.recorder.read(slot) for slot, task in enumerate(self._tasks)}
+        device = self._device.finish() if self._device is not None else DeviceTimes()
+        told = {self._tasks[slot]: held for slot, held in device.times.items()}
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-        return WorkerPhase(times, peak, files, tuple(notes), self._looks)
+        return WorkerPhase(times, peak, files, (*notes, *device.notes), self._looks, told, device.error)
 
     def run(self, number: int, *values: object) -> object:
         """Runs a step on the values of its ``reads``; what it hands out is a tuple where there are several ports."""
@@ -231,6 +248,8 @@ class Worker:
         watch = self._watch
         if watch is not None:
             watch.enter(ready.name)
+        if self._device is not None:
+            self._device.enter(ready.slot)
         self._since = began = now()
         self._current = ready
         try:
@@ -238,6 +257,8 @@ class Worker:
         except (Exception, SystemExit) as error:
             result = self._raised(ready, error)
         ended = now()
+        if self._device is not None:
+            self._device.leave(ready.slot)
         self._current = None
         self._last, self._since = ready, ended
         self.recorder.mark(ready.slot, began, ended)
@@ -288,6 +309,8 @@ class Worker:
             return ready.hand_out(failed)
         if self._watch is not None:
             self._watch.enter(ready.name)
+        if self._device is not None:
+            self._device.enter(ready.slot)
         self._since = now()
         self._current = ready
         alone = step.size == 1
@@ -297,6 +320,8 @@ class Worker:
         iteration = self.recorder.counts[ready.slot]
         entered, began, ended = self._current is not None, self._since, now()
         self._current = None
+        if entered and failed is None and self._device is not None:
+            self._device.leave(ready.slot)
         self._last, self._since = ready, ended
         self.recorder.mark(ready.slot, *((0, 0) if failed is not None else (began, ended)))
         if entered and self._watch is not None:

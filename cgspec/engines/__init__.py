@@ -92,11 +92,13 @@ class TaskTimes:
     Attributes:
         first: the number of the first iteration that is held (0 unless the ring was full).
         start, end: one entry per iteration; 0 where the task was skipped because what it reads had failed.
+        device: the same by its GPU's clock, moved to that one, where it was recorded (``device_times``).
     """
 
     first: int
     start: array[int]
     end: array[int]
+    device: TaskTimes | None = None
 
 
 @dataclass
@@ -109,6 +111,7 @@ class PhaseData:
         peaks: actor member's name to the peak of its resident memory so far, in bytes.
         notes: sentences about what was not possible, for people.
         looked: what workers saw of the phase's ``looks``, by the task's index.
+        device_errors: actor member's name to the ns to within which its device times are on its host's clock.
     """
 
     times: tuple[TaskTimes, ...]
@@ -116,6 +119,7 @@ class PhaseData:
     peaks: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     looked: dict[int, Looked] = field(default_factory=dict)
+    device_errors: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

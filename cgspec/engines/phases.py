@@ -40,15 +40,22 @@ def watch_job(graph: Graph, phase: Phase, actor: int) -> WatchJob | None:
 
 def finish(graph: Graph, phase: Phase, parts: Sequence[WorkerPhase]) -> PhaseData:
     """A phase's data from what each worker recorded; traces are written into the phase's folder."""
-    found = {task: TaskTimes(*times) for part in parts for task, times in part.times.items()}
+    found = {task: _times(part, task) for part in parts for task in part.times}
     data = PhaseData(tuple(found[task] for task in range(len(graph.tasks))))
     for actor, part in zip(graph.actors, parts, strict=True):
         data.peaks[actor.name] = part.peak
         data.looked.update(part.looked)
+        if part.device_error is not None:
+            data.device_errors[actor.name] = part.device_error
         data.notes.extend(f"actor {actor.name}: {note}" for note in part.notes)
         for name, content in part.files.items():
             _keep(phase, data, name, content)
     return data
+
+
+def _times(part: WorkerPhase, task: int) -> TaskTimes:
+    device = part.device.get(task)
+    return TaskTimes(*part.times[task], None if device is None else TaskTimes(*device))
 
 
 def _keep(phase: Phase, data: PhaseData, name: str, content: bytes) -> None:

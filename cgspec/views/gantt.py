@@ -66,7 +66,7 @@ def draw(record: Record, segment: Segment) -> Gantt | None:
 
 def _choose(record: Record, segment: Segment) -> list[int]:
     """Consecutive iterations that driver and tasks both still hold."""
-    held = set.intersection(*(set(rows.iteration) for rows in segment.tasks.values())) if segment.tasks else set()
+    held = set.intersection(*(set(rows.iteration) for rows in segment.busy.values())) if segment.busy else set()
     known = {i: end - start for i, (start, end) in segment.driver.by_iteration().items() if end and i in held}
     if not known:
         return []
@@ -85,7 +85,7 @@ class _Window:
     def __init__(self, record: Record, segment: Segment, chosen: Sequence[int]) -> None:
         self.driver = segment.driver.by_iteration()
         self.chosen = set(chosen)
-        self.tasks = {name: rows.by_iteration() for name, rows in segment.tasks.items()}
+        self.tasks = {name: rows.by_iteration() for name, rows in segment.busy.items()}
         self.critical = set(record.limits.critical_path) if record.limits else set()
         self.inflight = record.inflight
         self.begin = min(self.driver[i][0] for i in chosen)

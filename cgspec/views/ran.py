@@ -38,16 +38,16 @@ def find_ran(graph: Graph, record: Record, segment: Segment | None, iteration: i
     Raises:
         UsageError: the recorder does not hold it.
     """
-    if segment is None or not segment.tasks:
+    if segment is None or not segment.busy:
         raise UsageError(f"the run {record.id} holds no times of its tasks: there is no timeline of its measure phase")
     segment, _ = on_the_drivers_clock(segment, {task: a.node for a in record.actors for task in a.tasks})
-    numbers = {task.name: number for number, task in enumerate(graph.tasks) if task.name in segment.tasks}
-    held = _held([segment.tasks[name] for name in numbers])
+    numbers = {task.name: number for number, task in enumerate(graph.tasks) if task.name in segment.busy}
+    held = _held([segment.busy[name] for name in numbers])
     if iteration is None:
         iteration = _middle(held, segment)
     if iteration not in held:
         raise UsageError(f"the run {record.id} has no times of iteration {iteration}: {_told(held)}")
-    spans = {number: segment.tasks[name].by_iteration()[iteration] for name, number in numbers.items()}
+    spans = {number: segment.busy[name].by_iteration()[iteration] for name, number in numbers.items()}
     first = min(start for start, _ in spans.values())
     return Ran(iteration, {number: (start - first, end - first) for number, (start, end) in spans.items()})
 

@@ -17,6 +17,7 @@ from cgspec.quantities import show_duration, show_size
 from cgspec.record import Record, load
 from cgspec.timeline import Segment, folder_of, read_phase
 from cgspec.views import charts, gantt, verdict
+from cgspec.views.clocks import clocks
 from cgspec.views.summary import next_command
 from cgspec.views.taming import tame
 
@@ -93,6 +94,7 @@ def _about(record: Record, run_dir: Path, graph: Graph | None, clean: Callable[[
         "chart_pair": _charts(measure),
         "gantt": gantt.draw(record, measure) if measure is not None else None,
         "tasks": list(_tasks(record))[:MOST_ROWS],
+        "clocks": list(clocks(record)),
         "verdicts": record.expect[:MOST_ROWS],
         "limits": list(_limits(record)),
         "metrics": [(name, "no value" if value is None else f"{value:.6g}") for name, value in record.metrics.items()],

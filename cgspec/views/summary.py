@@ -11,7 +11,8 @@ from typing import IO, Any
 from cgspec.diagnostics import Finding, finding_data
 from cgspec.errors import CgspecError, RunError, SpecError
 from cgspec.quantities import show_duration
-from cgspec.record import FailureRecord, PhaseRecord, Record, Times, VerdictRecord
+from cgspec.record import FailureRecord, PhaseRecord, Record, TaskRecord, Times, VerdictRecord
+from cgspec.views.clocks import clocks
 
 MOST_TASKS = 12
 """Tasks that the summary shows, the busiest first."""
@@ -139,6 +140,7 @@ def _tasks(record: Record) -> Iterator[Line]:
     yield from _table(rows)
     if len(busy) > len(chosen):
         yield Line(f"… the {len(chosen)} busiest of {len(busy)} tasks; run.json has them all", "dim")
+    yield from (Line(said, "dim") for said in clocks(record))
 
 
 def _limits(record: Record) -> Iterator[Line]:
@@ -319,7 +321,7 @@ def to_json(record: Record) -> dict[str, Any]:
             "critical_path_us": found.critical_path_us if found else None,
             "busiest_actor_us": found.busiest_actor_us if found else None,
         },
-        "tasks": {name: {"busy_us": _times_json(task.busy_us)} for name, task in record.tasks.items()},
+        "tasks": {name: _task_json(task) for name, task in record.tasks.items()},
         "metrics": record.metrics,
         "failure": {name: getattr(failure, name) for name in FAILURE} if failure is not None else None,
         "findings": record.findings,
@@ -334,6 +336,10 @@ def _phase_json(phase: PhaseRecord) -> dict[str, Any]:
         "throughput_per_s": phase.throughput_per_s,
         "profiled": phase.profiled,
     }
+
+
+def _task_json(task: TaskRecord) -> dict[str, Any]:
+    return {"busy_us": _times_json(task.busy_us), "clock": "host" if task.host_us is None else "device"}
 
 
 def _times_json(times: Times | None) -> dict[str, float] | None:

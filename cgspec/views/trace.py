@@ -124,6 +124,7 @@ def _on_one_clock(record: Record, segment: Segment, merged: Merged) -> Segment:
 def _all_rows(segment: Segment) -> Iterator[Any]:
     yield segment.driver
     yield from segment.tasks.values()
+    yield from segment.device.values()
 
 
 def _traces(record: Record, run_dir: Path, segment: Segment, place: int, origin: int) -> Iterator[Torch]:

@@ -14,6 +14,8 @@ DRIVER = 1
 """The driver's process id; the actors' follow, in the order of the record."""
 TASKS = 1
 """The thread of an actor's tasks; torch's threads follow. Perfetto keeps 0 for itself."""
+DEVICE = 1 << 20
+"""The thread of an actor's tasks by its GPU's clock, beyond those of torch."""
 LANE = 1
 """The thread of the driver's first iteration; those beside it follow."""
 INPUT = "inputs."
@@ -54,6 +56,7 @@ class Recorded:
         self._process = {task: process_of(number) for number, actor in enumerate(record.actors) for task in actor.tasks}
         self._arrows = 0
         self._named: set[int] = set()
+        self._timed: set[int] = set()
 
     def events(self, segment: Segment) -> Iterator[Event]:
         """One phase."""
@@ -64,7 +67,10 @@ class Recorded:
             yield _meta("thread_name", DRIVER, lane, {"name": name})
         yield from self._iterations(segment, lanes)
         for task, rows in segment.tasks.items():
-            yield from self._tasks(segment, task, rows)
+            yield from self._tasks(segment, task, rows, TASKS)
+        for task, rows in segment.device.items():
+            yield from self._device_thread(task)
+            yield from self._tasks(segment, task, rows, DEVICE)
         yield from self._flows(segment, lanes)
 
     def _iterations(self, segment: Segment, lanes: Sequence[int]) -> Iterator[Event]:
@@ -78,7 +84,14 @@ class Recorded:
                 at = {"ph": "i", "s": "t", "pid": DRIVER, "tid": lane, "ts": self._us(start)}
                 yield {"name": f"iteration {i} raised", "cat": "iteration", **at, "args": args}
 
-    def _tasks(self, segment: Segment, task: str, rows: Rows) -> Iterator[Event]:
+    def _device_thread(self, task: str) -> Iterator[Event]:
+        pid = self._process.get(task)
+        if pid is not None and pid not in self._timed:
+            self._timed.add(pid)
+            yield _meta("thread_name", pid, DEVICE, {"name": "tasks, by the GPU's clock"})
+            yield _meta("thread_sort_index", pid, DEVICE, {"sort_index": 0})
+
+    def _tasks(self, segment: Segment, task: str, rows: Rows, thread: int) -> Iterator[Event]:
         pid = self._process.get(task)
         known = self._record.tasks.get(task)
         line = known.line if known is not None else None
@@ -86,7 +99,7 @@ class Recorded:
             return
         for i, start, end in zip(rows.iteration, rows.start, rows.end, strict=True):
             args = {"iteration": i, "phase": segment.label, "spec": line}
-            yield self._slice(task, "task", pid, TASKS, start, end, args)
+            yield self._slice(task, "task" if thread == TASKS else "device", pid, thread, start, end, args)
 
     def _slice(self, name: str, kind: str, pid: int, tid: int, start: int, end: int, args: Event) -> Event:
         where = {"ph": "X", "pid": pid, "tid": tid, "ts": self._us(start), "dur": (end - start) / 1e3}
