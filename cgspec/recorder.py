@@ -20,17 +20,15 @@ class Recorder:
 
     Attributes:
         counts: how often each slot was marked since the recorder was made.
-        last: nanoseconds of the latest mark.
     """
 
-    __slots__ = ("capacity", "counts", "ends", "last", "starts")
+    __slots__ = ("capacity", "counts", "ends", "starts")
 
     def __init__(self, slots: int, capacity: int) -> None:
         self.capacity = capacity
         self.counts = [0] * slots
         self.starts = [_zeros(capacity) for _ in range(slots)]
         self.ends = [_zeros(capacity) for _ in range(slots)]
-        self.last = 0
 
     def mark(self, slot: int, start: int, end: int) -> None:
         """Notes one execution; both are 0 for one that was skipped."""
@@ -39,7 +37,6 @@ class Recorder:
         self.starts[slot][place] = start
         self.ends[slot][place] = end
         self.counts[slot] = count + 1
-        self.last = end or self.last
 
     def read(self, slot: int) -> Held:
         """What the rings of a slot hold."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from cgspec.payloads import ATOMS, tensor_type
@@ -35,21 +36,21 @@ def shortcut(worker: Worker, ready: Invocation) -> Callable[[tuple[object, ...]]
         for value in values:
             if type(value) not in plain:
                 return LONG
-        if first:
+        if first and not worker._thread:
             worker._thread = threading.get_ident()
         worker._since = began = now()
         worker._current = ready
         try:
-            result = call(values)
+            result = call(*values)
         except (Exception, SystemExit) as error:
             result = worker._raised(ready, error)
         worker._since = ended = now()
         worker._current = None
         worker._last = ready
         count = counts[slot]
-        starts[count % capacity], ends[count % capacity] = began, ended
+        place = count % capacity
+        starts[place], ends[place] = began, ended
         counts[slot] = count + 1
-        recorder.last = ended
         return result if not travels or type(result) in plain else worker._hand_out(ready, result, count)
 
     return run
@@ -61,9 +62,18 @@ def plain_types() -> frozenset[type]:
     return ATOMS if tensor is None else ATOMS | {tensor}
 
 
-def _caller(ready: Invocation) -> Callable[[tuple[object, ...]], Any]:
-    """Calls the method; the commonest shape, one argument by name, without a loop."""
-    if len(ready.named) != 1 or ready.positional or ready.constants or not ready.simple:
-        return ready.call
-    method, (name, take) = ready.method, ready.named[0]
-    return lambda values: method(**{name: values[take]})  # type: ignore[index]
+def _caller(ready: Invocation) -> Callable[..., Any]:
+    """Calls the method on what arrives: itself, where that is its first parameters in their order."""
+    parameters = _parameters(ready.method)[: len(ready.named)]
+    in_order = ready.named == [(name, place) for place, name in enumerate(parameters)]
+    if in_order and parameters and not ready.positional and not ready.constants:
+        return ready.method  # type: ignore[no-any-return]
+    return lambda *values: ready.call(values)
+
+
+def _parameters(method: Any) -> tuple[str, ...]:
+    """The names of a plain method's parameters that may be given by position, without the first one; else none."""
+    function = getattr(method, "__func__", None)
+    if not isinstance(function, FunctionType):
+        return ()
+    return function.__code__.co_varnames[1 : function.__code__.co_argcount]

@@ -177,7 +177,7 @@ class Worker:
         self._watch = make_watch(watch) if isinstance(watch, WatchJob) else watch
         self._begin_rings(iterations, on_device=self._has_gpu)
         self._last = next((ready for ready in self._steps if ready.last), None)
-        self._current, self._since = None, now()
+        self._current, self._since, self._thread = None, now(), 0
 
     def _begin_rings(self, iterations: int, *, on_device: bool = False) -> None:
         self.recorder = Recorder(len(self._tasks), capacity_for(iterations, len(self._tasks)))
