@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import os
 import pathlib
+import threading
 import time
 from collections.abc import Iterator
 
 import pytest
 import ray
-from engines_running import error_of, one, options, started
+from engines_running import ROOT, error_of, one, options, started
 from graphs import Drawing
 
-from cgspec import raynames
+from cgspec import raynames, usercode
 from cgspec.engines import ENGINES, Phase
 from cgspec.errors import NotAble
-from cgspec.profilers import nsight
+from cgspec.invocation import FLUSH
+from cgspec.layout import lay_out
+from cgspec.profilers import WatchJob, capture, make_watch, nsight
 from cgspec.spec import ProfileSpec
+from cgspec.worker import Job, Worker
 
 STAND_INS = pathlib.Path(__file__).parent / "stand_ins"
 
 
-def drawing() -> Drawing:
-    drawing = Drawing().actor("a.0", "plain.py:Counter").actor("a.1", "plain.py:Counter").input("x")
+def drawing(num_gpus: float = 0.0) -> Drawing:
+    drawing = Drawing().actor("a.0", "plain.py:Counter", num_gpus=num_gpus).actor("a.1", "plain.py:Counter").input("x")
     return drawing.task("p", "a.0.pid", {"x": "inputs.x"}).task("q", "a.1.echo", {"x": "p"})
 
 
@@ -65,7 +69,9 @@ def ready_ray(nsys: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("PATH", nsight.python_on_path())
     monkeypatch.setenv(raynames.CLEANUP, "0")
     if not ray.is_initialized():
-        ray.init(address="local", num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+        ray.init(
+            address="local", num_cpus=4, num_gpus=1, include_dashboard=False, log_to_driver=False, logging_level="ERROR"
+        )
     yield
 
 
@@ -79,7 +85,8 @@ def test_default_options_reports_of_all_actors_and_of_actors_that_were_killed(
     ready_ray: None, tmp_path: pathlib.Path
 ) -> None:
     profile = ProfileSpec(kind="nsight", iterations=1, warmup=0)
-    engine = ENGINES["compiled"](drawing().graph("q"), options(profiles=(profile,)))
+    mixed = drawing(num_gpus=1).graph("q")
+    engine = ENGINES["compiled"](mixed, options(profiles=(profile,)))
     try:
         engine.place()
         engine.compile()
@@ -88,7 +95,83 @@ def test_default_options_reports_of_all_actors_and_of_actors_that_were_killed(
     finally:
         engine.teardown()
     assert sorted(file.name for file in engine.late_files()) == ["a.0.nsys-rep", "a.1.nsys-rep"]
-    assert "('t', 'cuda,cudnn,cublas,nvtx')" in engine.late_files()[0].read_text()
+    limited, whole = (file.read_text() for file in sorted(engine.late_files()))
+    assert all("('t', 'cuda,cudnn,cublas,nvtx')" in report for report in (limited, whole))
+    assert "('capture-range', 'cudaProfilerApi'), ('capture-range-end', 'stop')" in limited
+    assert "capture-range" not in whole  # without a GPU nobody could tell nsys when to record
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ({}, {**nsight.CAPTURE, **nsight.DEFAULT}),
+        ({"t": "cuda"}, {**nsight.CAPTURE, "t": "cuda"}),
+        ({"capture-range-end": "repeat:2"}, {"capture-range": "cudaProfilerApi", "capture-range-end": "repeat:2"}),
+        ({"capture-range": "none", "t": "cuda"}, {"capture-range": "none", "t": "cuda"}),
+        ({"c": "nvtx", "p": "step"}, {"c": "nvtx", "p": "step"}),
+    ],
+)
+def test_the_capture_is_limited_unless_the_user_says_when_it_is_on(given: dict[str, str], found: object) -> None:
+    told = nsight.nsight_env(options(profiles=(ProfileSpec(kind="nsight", options=given),)), 3, gpu=True)
+    assert told == {"nsight": {**found, "o": "cgspec-actor-3"}}  # type: ignore[dict-item]
+
+
+class Profiler:
+    """Stands in for ``torch.cuda.profiler``: notes what it is told, on which thread."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, int, int]] = []
+        self.iteration = 0
+
+    def start(self) -> None:
+        self.told.append(("start", self.iteration, threading.get_ident()))
+
+    def stop(self) -> None:
+        self.told.append(("stop", self.iteration, threading.get_ident()))
+
+
+@pytest.mark.parametrize(("run", "stopped"), [(7, 4), (4, 4)])
+def test_the_capture_is_the_window_and_is_told_on_the_graphs_thread(
+    monkeypatch: pytest.MonkeyPatch, run: int, stopped: int
+) -> None:
+    """Two iterations of warmup, three that are recorded; where there are fewer it ends with the phase."""
+    profiler = Profiler()
+    monkeypatch.setattr(capture, "cuda_profiler", lambda: profiler)
+    graph, worker, threads = drawing().graph("q"), Worker(), []
+    worker.construct(Job(str(ROOT), graph.actors[0], lay_out(graph, transports=False, devices=False).steps[0], "cpu"))
+    worker.begin(5, WatchJob("nsight", "a.0", warmup=2, iterations=3, nvtx=True, gpu=True))
+
+    def go() -> None:
+        threads.append(threading.get_ident())
+        for profiler.iteration in range(run):
+            worker.run(0, profiler.iteration)
+        worker.run(0, FLUSH)
+
+    thread = threading.Thread(target=go)
+    thread.start()
+    thread.join()
+    assert worker.end().notes == ()
+    usercode.uninstall()
+    last = min(run - 1, stopped)
+    assert profiler.told == [("start", 2, threads[0]), ("stop", last, threads[0])]
+
+
+def test_an_actor_whose_torch_has_no_cuda_cannot_tell_nsys_and_says_so() -> None:
+    watch = make_watch(WatchJob("nsight", "a", warmup=0, iterations=1, gpu=True))
+    watch.before(0)
+    watch.after(0)
+    assert watch.finish() == ({}, [capture.NO_CUDA])
+    assert make_watch(WatchJob("nsight", "a", warmup=0, iterations=1)).finish() == ({}, [])
+
+
+def test_what_cuda_raises_costs_the_report_and_not_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = Profiler()
+    broken.start = lambda: 1 / 0  # type: ignore[method-assign, assignment, return-value]
+    monkeypatch.setattr(capture, "cuda_profiler", lambda: broken)
+    watch = make_watch(WatchJob("nsight", "a", warmup=0, iterations=1, gpu=True))
+    watch.before(0)
+    watch.after(0)
+    assert watch.finish()[1] == ["nsys could not be told when to record: ZeroDivisionError: division by zero"]
 
 
 def test_options_that_nsys_refuses_are_said(ready_ray: None) -> None:

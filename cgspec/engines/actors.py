@@ -76,7 +76,7 @@ class Actors:
         if own_variables:
             given = runtime_env.get("env_vars")
             runtime_env["env_vars"] = {**(given if isinstance(given, Mapping) else {}), **own_variables}
-        nsight = nsight_env(self.options, number)
+        nsight = nsight_env(self.options, number, gpu=self.device(number) == "cuda")
         if nsight is not None:
             runtime_env.update(nsight)
         if runtime_env:

@@ -221,7 +221,8 @@ class CompiledEngine:
             self.reports_dir = phase.trace_dir
         self.fetched = 0
         numbers = range(len(self.graph.actors))
-        jobs = {number: (phase.iterations, watch_job(self.graph, phase, number), phase.looks) for number in numbers}
+        watched = {n: watch_job(self.graph, phase, n, gpu=self.actors.device(n) == "cuda") for n in numbers}
+        jobs = {number: (phase.iterations, watched[number], phase.looks) for number in numbers}
         self.actors.ask("begin", jobs, within=self._patience())
 
     def _patience(self) -> float:

@@ -17,8 +17,8 @@ PARSED_UP_TO = 32 * 2**20
 """Bytes of a gzipped trace up to which it is parsed to see that it is whole."""
 
 
-def watch_job(graph: Graph, phase: Phase, actor: int) -> WatchJob | None:
-    """What the worker of ``actor`` has to watch in this phase; None: nothing."""
+def watch_job(graph: Graph, phase: Phase, actor: int, *, gpu: bool = False) -> WatchJob | None:
+    """What the worker of ``actor``, which has a ``gpu`` or none, has to watch in this phase; None: nothing."""
     profile = phase.profile
     if profile is None or (phase.actors is not None and actor not in phase.actors):
         return None
@@ -33,6 +33,8 @@ def watch_job(graph: Graph, phase: Phase, actor: int) -> WatchJob | None:
         memory=profile.memory,
         stacks=profile.stacks,
         flops=profile.flops,
+        nvtx=profile.nvtx,
+        gpu=gpu,
         rank=actor,
         world_size=len(graph.actors),
     )

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 class WatchJob:
     """What a worker is asked to watch in one phase; the fields are those of ``ProfileSpec``.
 
-    ``rank`` is the actor's number, of ``world_size``: by it tools tell the traces of a run apart.
+    ``rank`` is the actor's number, of ``world_size``: by it tools tell the traces of a run apart. ``gpu`` says whether
+    it has one.
     """
 
     kind: str
@@ -29,6 +30,8 @@ class WatchJob:
     memory: bool = False
     stacks: bool = False
     flops: bool = False
+    nvtx: bool = False
+    gpu: bool = False
     rank: int = 0
     world_size: int = 1
 
@@ -92,7 +95,7 @@ PROFILERS: dict[str, Profiler] = {
     "timeline": Profiler("", lambda profile: False),
     "torch": Profiler("torch", lambda profile: True),
     "nvtx": Profiler("nvtx", lambda profile: True),
-    "nsight": Profiler("nvtx", lambda profile: profile.nvtx),
+    "nsight": Profiler("capture", lambda profile: True),
 }
 """Profiler kinds, as in ``profile.kind``; ``timeline`` is what the flight recorder does anyway."""
 

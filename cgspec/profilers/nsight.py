@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 SUFFIX = ".nsys-rep"
 DEFAULT = {"t": "cuda,cudnn,cublas,nvtx", "stop-on-exit": "true"}
 """The options of Ray's own ``{"nsight": "default"}``."""
+CAPTURE = {"capture-range": "cudaProfilerApi", "capture-range-end": "stop"}
+"""nsys records between cudaProfilerStart and cudaProfilerStop only, and its program goes on (``capture``)."""
+CHOICE = ("c", "capture-range")
+"""What says when nsys records; where the user says it, it is his affair."""
 
 
 def nsight_profile(options: Options) -> ProfileSpec | None:
@@ -35,12 +39,17 @@ def is_watched(options: Options, actor: int) -> bool:
     return watched and (options.nsight_actors is None or actor in options.nsight_actors)
 
 
-def nsight_env(options: Options, actor: int) -> dict[str, object] | None:
-    """The ``runtime_env`` entries that put an actor under ``nsys``; None: it is not watched."""
+def nsight_env(options: Options, actor: int, *, gpu: bool) -> dict[str, object] | None:
+    """The ``runtime_env`` entries that put an actor under ``nsys``; None: it is not watched.
+
+    Only a process that uses a ``gpu`` can tell nsys when to record; one without is recorded as a whole.
+    """
     profile = nsight_profile(options)
     if profile is None or not is_watched(options, actor):
         return None
-    return {"nsight": {**(profile.options or DEFAULT), "o": report_name(actor)}}
+    given = profile.options or DEFAULT
+    limits = CAPTURE if gpu and not any(name in given for name in CHOICE) else {}
+    return {"nsight": {**limits, **given, "o": report_name(actor)}}
 
 
 def report_name(actor: int) -> str:
