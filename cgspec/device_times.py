@@ -174,13 +174,13 @@ class DeviceRecorder:
             else:
                 self._held[slot][count % self.capacity] = count
 
-    def around(self, slot: int, call: Callable[[tuple[object, ...]], object]) -> Callable[[tuple[object, ...]], object]:
+    def around(self, slot: int, call: Callable[..., object]) -> Callable[..., object]:
         """The call between its two events."""
 
-        def bracketed(values: tuple[object, ...]) -> object:
+        def bracketed(*values: object) -> object:
             self.enter(slot)
             try:
-                return call(values)
+                return call(*values)
             finally:
                 self.leave(slot)
 
