@@ -226,7 +226,7 @@ class _Checker:
         readings = read_values(wiring, values)
         broken = wiring.broken or families.faulty or _has_error([*families.findings, *values.findings])
         sound = sound and readings.sound and not broken
-        graph = expand(wiring, readings, self.code.class_ref, self._name(families.spec)) if sound else None
+        graph = self._graph(wiring, readings, families.spec) if sound else None
         context = self._context(validated, wiring, readings)
         found = [finding for rule in RULES if rule.needs == "families" for finding in rule.find(context)]
         early = [*families.findings, *values.findings[before:], *self.code.findings]
@@ -234,6 +234,10 @@ class _Checker:
             whole = replace(context, graph=graph)
             found += [finding for rule in RULES if rule.needs == "graph" for finding in rule.find(whole)]
         return graph, [*early, *found]
+
+    def _graph(self, wiring: Wiring, readings: Readings, spec: Spec) -> Graph | None:
+        name, placement = self._name(spec), spec.cluster.placement
+        return expand(wiring, readings, self.code.class_ref, name=name, placement=placement)
 
     def _context(self, validated: Validated, wiring: Wiring, readings: Readings) -> Context:
         root = self.merged.root

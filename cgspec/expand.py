@@ -38,24 +38,33 @@ from cgspec.values import DTYPES, CannotMake, Literal, Value
 from cgspec.wiring import Wire, Wiring
 
 
-def expand(wiring: Wiring, readings: Readings, class_ref: Callable[[str, Path], ClassRef], name: str) -> Graph | None:
+def expand(
+    wiring: Wiring, readings: Readings, class_ref: Callable[[str, Path], ClassRef], *, name: str, placement: str
+) -> Graph | None:
     """Makes the graph of a spec whose families and values are sound; None, and findings, where its members are not.
 
     Args:
         class_ref: turns the text of ``class`` and its path into a reference.
+        placement: ``cluster.placement``.
     """
-    return _Expander(wiring, readings, class_ref, name).run()
+    return _Expander(wiring, readings, class_ref, name, placement).run()
 
 
 class _Expander:
     def __init__(
-        self, wiring: Wiring, readings: Readings, class_ref: Callable[[str, Path], ClassRef], name: str
+        self,
+        wiring: Wiring,
+        readings: Readings,
+        class_ref: Callable[[str, Path], ClassRef],
+        name: str,
+        placement: str,
     ) -> None:
         self.wiring = wiring
         self.catalogue: Catalogue = wiring.catalogue
         self.readings = readings
         self.class_ref = class_ref
         self.name = name
+        self.placement = placement
         self.actor_starts: dict[str, int] = {}
         self.input_starts: dict[str, int] = {}
         self.task_starts: dict[str, int] = {}
@@ -263,7 +272,7 @@ class _Expander:
         effects = tuple(number for number, task in enumerate(tasks) if task.returns == ())
         unread = tuple(_unread(tasks, outputs))
         form: Any = self.wiring.form
-        return Graph(self.name, actors, inputs, tasks, bind, outputs, form, groups, effects, unread)
+        return Graph(self.name, actors, inputs, tasks, bind, outputs, form, groups, effects, unread, self.placement)
 
     def _outputs(self) -> Iterator[tuple[str | int, Ref | Pack]]:
         position = 0

@@ -129,6 +129,13 @@ class Actor:
     tasks: tuple[int, ...]
     path: Path
 
+    @property
+    def bundle(self) -> tuple[str, Index]:
+        """What is equal for the members that must share a node: its name, or its family and its other axes."""
+        if not self.same_node:
+            return self.name, ()
+        return self.family, tuple(entry for entry in self.index if entry[0] not in self.same_node)
+
 
 @dataclass(frozen=True, slots=True)
 class Input:
@@ -215,6 +222,7 @@ class Graph:
         output_form: ``single`` (one reference), ``list`` or ``map``.
         effects: tasks that are called for their effect; ``unread``: (task, return) pairs that are awaited and dropped,
             the return None where it is the task's whole single result.
+        placement: how actors spread over nodes: ``PACK``, ``SPREAD``, ``STRICT_PACK`` or ``STRICT_SPREAD``, as in Ray.
     """
 
     name: str
@@ -227,6 +235,7 @@ class Graph:
     groups: tuple[Group, ...]
     effects: tuple[int, ...]
     unread: tuple[tuple[int, int | None], ...]
+    placement: str = "PACK"
 
     @cached_property
     def edges(self) -> tuple[Edge, ...]:

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.browser
 
 CLICK = """(name => {
     const id = Object.keys(things).find(id => things[id].name === name && things[id].kind !== 'output');
-    const box = document.getElementById(id).querySelector('text').getBoundingClientRect();
+    const box = (document.getElementById(id + '_name') || document.getElementById(id)).querySelector('text').getBoundingClientRect();
     return [box.x + box.width / 2, box.y + box.height / 2];
 })(%s)"""
 
@@ -43,7 +43,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     checked = checked_of(run_dir)
     assert checked.graph is not None
     file = run_dir / "page.html"
-    file.write_bytes(picture.render(checked.graph, "html", dress=of_run.dress(checked, run_dir, detailed=True)))
+    scene = of_run.dress(checked, run_dir, detailed=True)(picture.compose(checked.graph))
+    file.write_bytes(picture.write(scene, "html"))
     return file
 
 
@@ -89,3 +90,16 @@ def test_it_fits_can_be_read_and_loads_nothing(dark: bool, width: int, browser: 
     assert browser.ask(INSIDE % (width, width))
     assert browser.ask(CONTRASTS) == []
     assert browser.requests == [] and browser.complaints == []
+
+
+def test_two_fingers_zoom_and_a_phone_begins_legible(browser: Browser, page: Path) -> None:
+    browser.open(page, width=390)
+    zoom = browser.ask("view.zoom")
+    assert zoom >= browser.ask("LEGIBLE") or browser.ask("size.width * view.zoom") <= 390
+    browser.call("Emulation.setTouchEmulationEnabled", enabled=True, maxTouchPoints=2)
+    for kind, half in (("touchStart", 20), ("touchMove", 30), ("touchMove", 60), ("touchEnd", 0)):
+        points = [{"x": 195 + side * half, "y": 300, "id": number} for number, side in enumerate((-1, 1))]
+        browser.call("Input.dispatchTouchEvent", type=kind, touchPoints=points if half else [])
+    browser.call("Emulation.setTouchEmulationEnabled", enabled=False)
+    assert browser.ask("view.zoom") == pytest.approx(3 * zoom, rel=0.35)
+    assert browser.ask("held.size") == 0

@@ -157,10 +157,10 @@ def dot_links(graph: Graph, **options: object) -> list[tuple[str, str]]:
 
 def test_collapsed_families_merge_links_and_say_which_members_they_join() -> None:
     assert dot_links(one_f_one_b(4, 8), collapse=True) == [
-        ("i0 -> t0", "host ×8"),  # noqa: RUF001
+        ("i0:e -> t0", "host ×8"),  # noqa: RUF001
         ("t0 -> t0", "accelerator ×24 (pp-1)"),  # noqa: RUF001
         ("t0 -> t1", "local ×8 (pp=3)"),  # noqa: RUF001
-        ("i1 -> t1", "host ×8"),  # noqa: RUF001
+        ("i1:e -> t1", "host ×8"),  # noqa: RUF001
         ("t2 -> t2", "accelerator ×24 (pp+1)"),  # noqa: RUF001
         ("t1 -> t2", "local ×8"),  # noqa: RUF001
         ("t1 -> o0", "host ×8 (mb=*)"),  # noqa: RUF001

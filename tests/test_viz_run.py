@@ -124,7 +124,7 @@ def test_links_are_as_wide_as_declared_bytes(run_dir: Path) -> None:
 @pytest.mark.parametrize("form", picture.FORMATS)
 def test_every_format_draws_a_run(form: str, run_dir: Path) -> None:
     record = load(run_dir)
-    made = picture.render(chain(), form, dress=lambda scene: overlay(scene, record))
+    made = picture.write(overlay(picture.compose(chain()), record), form)
     if form not in ("png", "pdf"):
         assert "takes 500" in made.decode() and "bottleneck" in made.decode()
     if form in ("svg", "dot", "html", "mmd"):

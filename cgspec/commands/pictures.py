@@ -13,6 +13,10 @@ import click
 from cgspec.checking import Checked, check
 from cgspec.commands.printing import require, write
 from cgspec.errors import UsageError
+from cgspec.graph import Graph
+
+MOST_IN_A_PNG = 400
+"""More tasks, inputs and outputs than this come out small in a picture of bounded size."""
 
 RUN = click.Path(exists=True, path_type=pathlib.Path)
 
@@ -66,15 +70,28 @@ def _checked(spec: str | None, overrides: Sequence[str], options: dict[str, Any]
 
 
 def _drawn(checked: Checked, form: str, options: dict[str, Any]) -> bytes:
-    from cgspec.views import of_run, picture, schedule
+    from cgspec.views import picture
 
-    graph, run = checked.graph, options["run"]
-    assert graph is not None
-    if options["iteration"] is not None and not (run and options["schedule"]):
+    assert checked.graph is not None
+    if options["iteration"] is not None and not (options["run"] and options["schedule"]):
         raise UsageError("--iteration goes with --schedule and --run: it says which iteration of the run is drawn")
     if options["schedule"]:
-        return schedule.render(graph, form, ran=of_run.schedule(run, graph, options["iteration"]) if run else None)
+        return _schedule(checked.graph, form, options)
     settings = {key: options[key] for key in ("collapse", "around", "hops", "constants")}
-    if remark := picture.compose(graph, **settings).remark:
-        click.echo(remark, err=True)
-    return picture.render(graph, form, **settings, dress=of_run.dress(checked, run, detailed=form == "html"))
+    scene = picture.compose(checked.graph, **settings)
+    if scene.remark:
+        click.echo(scene.remark, err=True)
+    if form == "png" and sum(1 for _ in scene.boxes) > MOST_IN_A_PNG:
+        click.echo("a PNG of so many tasks is coarse: SVG, PDF and HTML stay sharp", err=True)
+    if options["run"] or form == "html":
+        from cgspec.views.of_run import dress
+
+        scene = dress(checked, options["run"], detailed=form == "html")(scene)
+    return picture.write(scene, form)
+
+
+def _schedule(graph: Graph, form: str, options: dict[str, Any]) -> bytes:
+    from cgspec.views import of_run, schedule
+
+    run = options["run"]
+    return schedule.render(graph, form, ran=of_run.schedule(run, graph, options["iteration"]) if run else None)

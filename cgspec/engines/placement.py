@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import Any
 
 from ray.util.placement_group import PlacementGroup, placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
@@ -12,7 +11,7 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from cgspec.engines import Options
 from cgspec.engines.cluster import resources
 from cgspec.errors import Failure, NotAble
-from cgspec.graph import Actor, Graph
+from cgspec.graph import Actor, Graph, Index
 from cgspec.quantities import show_duration
 
 SMALLEST = 0.001
@@ -82,16 +81,15 @@ def reserve(graph: Graph, options: Options) -> Places:
 def _bundle(graph: Graph, *, rehearse: bool) -> Places:
     """One bundle per actor; members that share a node share a bundle."""
     places = Places()
-    shared: dict[Any, int] = {}
-    for number, actor in enumerate(graph.actors):
-        rest = tuple(entry for entry in actor.index if entry[0] not in actor.same_node)
-        key = (actor.family, rest) if actor.same_node else number
-        if key not in shared:
-            shared[key] = len(places.requests)
+    shared: dict[tuple[str, Index], int] = {}
+    for actor in graph.actors:
+        if actor.bundle not in shared:
+            shared[actor.bundle] = len(places.requests)
             places.requests.append(defaultdict(float))
-        places.bundles.append(shared[key])
+        bundle = shared[actor.bundle]
+        places.bundles.append(bundle)
         for name, amount in resources_of(actor, rehearse=rehearse).items():
-            places.requests[shared[key]][name] += amount
+            places.requests[bundle][name] += amount
     places.requests = [dict(request) or {"CPU": SMALLEST} for request in places.requests]
     return places
 

@@ -35,11 +35,33 @@ def write_ascii(scene: Scene) -> str:
         leaving[link.source].append(link)
     lines = [*_wrap(scene.name), *_wrap(scene.subtitle), *_wrap(scene.remark), ""]
     lines += [line for box in scene.terminals if box.kind == "input" for line in _box(box, leaving, boxes)]
+    lines += _nodes(scene)
     for cluster in scene.clusters:
-        lines += ["", *_wrap(f"+- {_short(cluster.name, MOST_NAME)} - {cluster.note}", "|  ")]
+        lines += ["", *_wrap(f"+- {_short(cluster.name, MOST_NAME)} - {cluster.about}", "|  ")]
         lines += [f"|  {line}" for box in cluster.boxes for line in _box(box, leaving, boxes)] or ["|  no tasks"]
         lines.append("+-")
+    lines += _plates(scene, boxes)
     return "\n".join([*lines, "", *_key(scene), ""])
+
+
+def _nodes(scene: Scene) -> Iterator[str]:
+    names = {cluster.id: cluster.name for cluster in scene.clusters}
+    for node in scene.nodes:
+        members = ", ".join(_short(names[cluster], MOST_NAME) for cluster in node.clusters)
+        yield from ["", *_wrap(f"{_short(node.name, MOST_NAME)} ({node.because}): {members}", "    ")]
+
+
+def _plates(scene: Scene, boxes: dict[str, Box]) -> Iterator[str]:
+    """Each collective with its members."""
+    members: dict[str, list[str]] = {}
+    for link in scene.links:
+        if link.carrier == "group":
+            members.setdefault(link.target, []).append(f"[{_short(boxes[link.source].name, MOST_NAME)}]")
+    for plate, names in members.items():
+        shown = ", ".join(names[:MOST_TARGETS]) + (
+            f", ... and {len(names) - MOST_TARGETS} more" * (len(names) > MOST_TARGETS)
+        )
+        yield from ["", *_wrap(f"<{_short(boxes[plate].name, MOST_NAME)}> {boxes[plate].note}: {shown}", "    ")]
 
 
 def _box(box: Box, leaving: dict[str, list[Link]], boxes: dict[str, Box]) -> Iterator[str]:

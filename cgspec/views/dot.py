@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from cgspec.views.labels import MOST_PORTS, SANS, cluster_label, link_label, scene_label, task_label, terminal_label
+from cgspec.views.clearing import clear_names
+from cgspec.views.labels import (
+    MOST_PORTS,
+    SANS,
+    cluster_label,
+    link_label,
+    node_label,
+    scene_label,
+    task_label,
+    terminal_label,
+)
 from cgspec.views.lanes import Pins, idle_box, pin_down
-from cgspec.views.palette import INK, MUTED, PAPER, STROKES, Stroke, outline, wash
-from cgspec.views.scene import Box, Cluster, Link, Scene
+from cgspec.views.layout import place
+from cgspec.views.palette import FRAME, GROUND, INK, MUTED, PAPER, STROKES, Stroke, outline, wash
+from cgspec.views.scene import Box, Cluster, Link, Node, Scene
 from cgspec.views.taming import quote, quote_lines, tell_all
 
 LABELLED = 150
@@ -24,21 +35,22 @@ _SHAPES = {
 def write_dot(scene: Scene, pins: Pins | None = None) -> str:
     """The scene as the text of a directed graph that reads from left to right; ``pins``: where everything is."""
     labelled = len(scene.links) <= LABELLED
-    ports = {box.id: len(box.ports) for box in scene.boxes}
+    boxes = {box.id: box for box in scene.boxes}
     ranks = Counter(link.target for link in scene.links)
     lines = ["digraph cgspec {", *_defaults(scene)]
     lines += [_terminal(box, ranks[box.id]) for box in scene.terminals]
-    lines += [line for cluster in scene.clusters for line in _cluster(cluster)]
-    lines += [_link(link, labelled, ports[link.source]) for link in scene.links]
+    lines += [line for node, clusters in scene.grouped for line in _on_node(node, clusters)]
+    lines += [_link(link, labelled, boxes[link.source]) for link in scene.links]
     lines += [f"  {box.after} -> {box.id} [style=invis];" for box in scene.boxes if box.after is not None]
     lines += _pins(pins) if pins is not None else ()
     return "\n".join([*lines, "}", ""])
 
 
-def prepare(scene: Scene) -> tuple[str, str]:
-    """DOT text that can be laid out in seconds, and the engine of Graphviz that does it."""
+def place_scene(scene: Scene) -> str:
+    """The scene as DOT text with the place of everything, found in seconds."""
     pins = pin_down(scene)
-    return write_dot(scene, pins), "dot" if pins is None else "nop"
+    engine = "dot" if pins is None else "nop"
+    return place(write_dot(scene, pins), engine=engine, amend=lambda drawn: clear_names(drawn, scene))
 
 
 def _pins(pins: Pins) -> Iterator[str]:
@@ -56,6 +68,20 @@ def _defaults(scene: Scene) -> Iterator[str]:
     yield f"    label={scene_label(scene)}];"
     yield f'  node [shape=plain fontname={quote(SANS)} fontsize=12 fontcolor="{INK}" color="{MUTED}"];'
     yield f"  edge [fontname={quote(SANS)} fontsize=9 arrowsize=0.7];"
+
+
+def _on_node(node: Node | None, clusters: Sequence[Cluster]) -> Iterator[str]:
+    """The actors of one node within its frame."""
+    inside = [line for cluster in clusters for line in _cluster(cluster)]
+    if node is None:
+        yield from inside
+        return
+    yield f"  subgraph cluster_{node.id} {{"
+    yield f'    graph [id="{node.id}" class="host" style=filled fillcolor="{GROUND}" color="{FRAME}" penwidth=1.5'
+    yield f"      margin=10 labeljust=l label={node_label(node)}"
+    yield f"      tooltip={quote_lines(tell_all(node.name, '', node.facts))}];"
+    yield from (f"  {line}" for line in inside)
+    yield "  }"
 
 
 def _cluster(cluster: Cluster) -> Iterator[str]:
@@ -85,16 +111,23 @@ def _terminal(box: Box, ranks: int) -> str:
     )
 
 
-def _link(link: Link, labelled: bool, ports: int) -> str:
+def _link(link: Link, labelled: bool, source: Box) -> str:
     stroke = STROKES[link.carrier]
-    port = f":r{link.port}:e" if link.port is not None and link.port < min(ports, MOST_PORTS) else ""
     tooltip = quote_lines(tell_all(link.label or link.carrier, "", link.facts))
     label = f" label={link_label(link.label, stroke.ink)}" if labelled and link.label else ""
     style = _style(stroke, link) + (" dir=none" if link.carrier == "group" else "")
     return (
-        f'  {link.source}{port} -> {link.target} [id="{link.id}" class="{link.carrier}"{style}{label}'
+        f'  {link.source}{_tail(link, source)} -> {link.target} [id="{link.id}" class="{link.carrier}"{style}{label}'
         f" tooltip={tooltip} labeltooltip={tooltip}];"
     )
+
+
+def _tail(link: Link, source: Box) -> str:
+    """Where it begins: at the return that is read, at the tip of an input, or wherever Graphviz likes."""
+    if source.kind == "input":
+        return ":e"
+    known = link.port is not None and link.port < min(len(source.ports), MOST_PORTS)
+    return f":r{link.port}:e" if known else ""
 
 
 def _style(stroke: Stroke, link: Link) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from cgspec.views.palette import FAILED, HEATS, INK, MUTED, STROKES, Carrier, fill, outline, wash
-from cgspec.views.scene import Box, Cluster, Mark, Scene
+from cgspec.views.palette import FAILED, FRAME, GROUND, HEATS, INK, MUTED, STROKES, Carrier, fill, outline, wash
+from cgspec.views.scene import Box, Cluster, Mark, Node, Scene
 from cgspec.views.taming import mark_up
 
 SANS = "Helvetica,Arial,DejaVu Sans,sans-serif"
@@ -87,11 +87,20 @@ def terminal_label(box: Box) -> str:
     return f"<{_words(box)}>"
 
 
-def cluster_label(cluster: Cluster) -> str:
-    """An actor: its name over its class."""
-    lines = (_bold(cluster.name, 13), _small(cluster.note, LINE_LENGTH, MUTED))
+def cluster_label(cluster: Cluster, ground: str = "") -> str:
+    """An actor: its name over its class, on a ground where it is drawn above others."""
+    return _title(ground, (_bold(cluster.name, 13), _small(cluster.about, LINE_LENGTH, MUTED)))
+
+
+def node_label(node: Node, ground: str = "") -> str:
+    """A node of the cluster: its name."""
+    return _title(ground, (_bold(node.name, 11),))
+
+
+def _title(ground: str, lines: Iterable[str]) -> str:
+    colour = f' BGCOLOR="{ground}"' if ground else ""
     rows = "".join(f'<TR><TD ALIGN="LEFT">{line}</TD></TR>' for line in lines)
-    return f'<<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="1">{rows}</TABLE>>'
+    return f'<<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="1"{colour}>{rows}</TABLE>>'
 
 
 def row_label(name: str) -> str:
@@ -110,7 +119,14 @@ def scene_label(scene: Scene) -> str:
     """The title over what the picture holds and leaves out, and the legend: one sample line for each carrier, and with
     a run what its colours, outlines and widths say."""
     carriers = [carrier for carrier in STROKES if any(link.carrier == carrier for link in scene.links)]
-    return _titled(scene.name, scene.subtitle, scene.remark, [*map(_sample, carriers), *_measured(scene)])
+    entries = [*map(_sample, carriers), *_hosts(scene), *_measured(scene)]
+    return _titled(scene.name, scene.subtitle, scene.remark, entries)
+
+
+def _hosts(scene: Scene) -> Iterator[str]:
+    for because in dict.fromkeys(node.because for node in scene.nodes):
+        frame = f'BORDER="1" COLOR="{FRAME}" BGCOLOR="{GROUND}" WIDTH="34" HEIGHT="12" FIXEDSIZE="TRUE"'
+        yield _entry(f"<TD {frame}></TD>", _small(f"one node ({because})", LINE_LENGTH))
 
 
 def _measured(scene: Scene) -> Iterator[str]:

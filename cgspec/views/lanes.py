@@ -7,6 +7,7 @@ hundred. ``pin_down`` places every box itself, in linear time, where that number
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cgspec.views.scene import Box, Scene
@@ -16,8 +17,9 @@ MOST_CROSSINGS = 8_000
 
 _MARGIN = 12.0
 _HEADER = 40.0
+_NODE_HEADER = 26.0
 _GAP = 18.0
-"""In points: a lane's margin, the height of its label, the space between lanes."""
+"""In points: a lane's margin, the height of its label and of a node's, the space between lanes."""
 
 
 @dataclass(frozen=True)
@@ -65,25 +67,38 @@ def find_depths(scene: Scene) -> dict[str, int]:
 def _place(scene: Scene, depths: dict[str, int]) -> Pins:
     """Lanes from top to bottom in the actors' order, terminals in a lane without a ground on top."""
     pitch = _pitch(scene)
-    boxes: dict[str, tuple[float, float]] = {}
-    clusters: dict[str, tuple[float, float, float, float]] = {}
-    top = 0.0
-    for lane, members in [(None, scene.terminals), *((cluster.id, cluster.boxes) for cluster in scene.clusters)]:
-        row = max(map(_height, members), default=50.0)
-        first = top - (_MARGIN if lane is None else _HEADER) - row / 2
-        filled: dict[int, int] = {}
-        for box in members:
-            depth = depths[box.id]
-            boxes[box.id] = (depth * pitch, first - filled.get(depth, 0) * row)
-            filled[depth] = filled.get(depth, 0) + 1
-        low = first - (max(filled.values(), default=1) - 0.5) * row - _MARGIN
-        if lane is not None:
-            columns = [depth * pitch for depth in filled] or [0.0]
-            half = pitch / 2 - _MARGIN / 2
-            boxes |= {} if members else {idle_box(lane): (0.0, first)}
-            clusters[lane] = (min(columns) - half, low, max(columns) + half, top)
-        top = low - _GAP
-    return Pins(boxes, clusters)
+    pins = Pins({}, {})
+    top = _lane(None, scene.terminals, 0.0, depths, pitch, pins)
+    for node, clusters in scene.grouped:
+        edge, top = top, top - (_NODE_HEADER if node is not None else 0.0)
+        for cluster in clusters:
+            top = _lane(cluster.id, cluster.boxes, top, depths, pitch, pins)
+        if node is not None:
+            lanes = [pins.clusters[cluster.id] for cluster in clusters]
+            left, right = min(lane[0] for lane in lanes), max(lane[2] for lane in lanes)
+            pins.clusters[node.id] = (left - _MARGIN, top + _GAP - _MARGIN, right + _MARGIN, edge)
+            top -= _MARGIN
+    return pins
+
+
+def _lane(
+    lane: str | None, members: Sequence[Box], top: float, depths: Mapping[str, int], pitch: float, pins: Pins
+) -> float:
+    """Pins one lane down, and says where the next one may begin."""
+    row = max(map(_height, members), default=50.0)
+    first = top - (_MARGIN if lane is None else _HEADER) - row / 2
+    filled: dict[int, int] = {}
+    for box in members:
+        depth = depths[box.id]
+        pins.boxes[box.id] = (depth * pitch, first - filled.get(depth, 0) * row)
+        filled[depth] = filled.get(depth, 0) + 1
+    low = first - (max(filled.values(), default=1) - 0.5) * row - _MARGIN
+    if lane is not None:
+        columns = [depth * pitch for depth in filled] or [0.0]
+        half = pitch / 2 - _MARGIN / 2
+        pins.boxes.update({} if members else {idle_box(lane): (0.0, first)})
+        pins.clusters[lane] = (min(columns) - half, low, max(columns) + half, top)
+    return low - _GAP
 
 
 def _pitch(scene: Scene) -> float:

@@ -8,7 +8,7 @@ import re
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -16,8 +16,11 @@ from typing import Any
 FINE_DPI = 192
 """Twice the resolution of a screen; large pictures get as much as ``MOST_PIXELS`` and ``MOST_SIDE`` allow."""
 
-MOST_PIXELS = 16_000_000
+MOST_PIXELS = 12_000_000
 MOST_SIDE = 16_000
+
+_BOUNDS = re.compile(r'bb="([^"]*)"')
+"""The first one is the whole picture's."""
 
 _DATE = re.compile(rb"(?<=/CreationDate \(D:)\d{14}(?:Z|([+-]\d\d'\d\d))")
 """Cairo writes the time of day into PDFs, whatever ``SOURCE_DATE_EPOCH`` says."""
@@ -26,21 +29,33 @@ _ONE_AT_A_TIME = threading.Lock()
 """Graphviz keeps state of its own and is not safe for threads."""
 
 
-def lay_out(text: str, form: str, *, engine: str = "dot", dpi: float | None = None) -> bytes:
-    """Renders DOT text; the same text gives the same bytes on the same machine.
+def place(text: str, *, engine: str = "dot", amend: Callable[[Any], None] | None = None) -> str:
+    """DOT text with the place of everything; the same text gives the same one on the same machine.
 
     Args:
-        form: a format of Graphviz: ``svg``, ``png``, ``pdf``, ``plain``.
         engine: ``dot``, or ``nop`` where the text says where every node is.
+        amend: changes the placed graph, a ``pygraphviz.AGraph``.
     """
     import pygraphviz
 
     graph: Any = pygraphviz.AGraph
     with _ONE_AT_A_TIME, _no_chatter():
-        drawing = graph(string=text)
+        placed = graph(string=graph(string=text).draw(format="dot", prog=engine).decode())
+        if amend is not None:
+            amend(placed)
+        return str(placed.to_string())
+
+
+def draw(placed: str, form: str, *, dpi: float | None = None) -> bytes:
+    """Renders DOT text with the place of everything in a format of Graphviz: ``svg``, ``png``, ``pdf``."""
+    import pygraphviz
+
+    graph: Any = pygraphviz.AGraph
+    with _ONE_AT_A_TIME, _no_chatter():
+        drawing = graph(string=placed)
         if dpi is not None:
             drawing.graph_attr["dpi"] = f"{dpi:.2f}"
-        drawn = bytes(drawing.draw(format=form, prog=engine))
+        drawn = bytes(drawing.draw(format=form, prog="nop2"))
     return _DATE.sub(_no_date, drawn, count=1) if form == "pdf" else drawn
 
 
@@ -49,14 +64,21 @@ def _no_date(found: re.Match[bytes]) -> bytes:
     return b"19700101000000" + (b"+00'00" if found[1] else b"Z")
 
 
-def lay_out_png(text: str, *, engine: str = "dot") -> bytes:
+def draw_png(placed: str) -> bytes:
     """A PNG in twice a screen's resolution, or in the finest that keeps a huge picture within bounds."""
-    _, _, width, height = lay_out(text, "plain", engine=engine).split(maxsplit=4)[:4]
-    wide, high = float(width) + 1, float(height) + 1
-    dpi = min(FINE_DPI, MOST_SIDE / max(wide, high), math.sqrt(MOST_PIXELS / (wide * high)))
+    dpi = png_dpi(placed)
     if has_fonts():
-        return lay_out(text, "png", engine=engine, dpi=dpi)
-    return lay_out(_plain_letters(text), "png:gd", engine=engine, dpi=min(dpi, FINE_DPI / 2))
+        return draw(placed, "png", dpi=dpi)
+    return draw(_plain_letters(placed), "png:gd", dpi=min(dpi, FINE_DPI / 2))
+
+
+def png_dpi(placed: str) -> float:
+    """The resolution of a PNG, in dots per inch."""
+    found = _BOUNDS.search(placed)
+    assert found is not None
+    left, low, right, high = (float(number) / 72 for number in found[1].split(","))
+    wide, tall = right - left + 1, high - low + 1
+    return min(FINE_DPI, MOST_SIDE / max(wide, tall), math.sqrt(MOST_PIXELS / (wide * tall)))
 
 
 @cache
@@ -65,8 +87,8 @@ def has_fonts() -> bool:
 
     PNGs are drawn with the letters that Graphviz brings for this case; SVGs need no font here; PDFs do.
     """
-    sizes = lay_out('digraph { i [label="iiiiiiii"]; W [label="WWWWWWWW"]; }', "plain").decode().splitlines()[1:3]
-    narrow, wide = (float(line.split()[4]) for line in sizes)
+    placed = place('digraph { i [label="iiiiiiii"]; W [label="WWWWWWWW"]; }')
+    narrow, wide = map(float, re.findall(r"width=([\d.]+)", placed))
     return wide > narrow
 
 

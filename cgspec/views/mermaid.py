@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from cgspec.views.labels import LINE_LENGTH, MARKS, MOST_LINES, NAME_LENGTH, ROLES
-from cgspec.views.palette import INK, STROKES, Carrier, fill, outline, wash
-from cgspec.views.scene import Box, Cluster, Link, Scene
+from cgspec.views.palette import FRAME, GROUND, INK, STROKES, Carrier, fill, outline, wash
+from cgspec.views.scene import Box, Cluster, Link, Node, Scene
 from cgspec.views.taming import shorten
 
 _ARROWS: dict[Carrier, str] = {
@@ -27,7 +27,7 @@ def write_mermaid(scene: Scene) -> str:
     hidden = [box for box in scene.boxes if box.after is not None]
     lines = ["---", f"title: {_title(scene)}", "---", "flowchart LR"]
     lines += [f"  {_box(box)}" for box in scene.terminals]
-    lines += [line for cluster in scene.clusters for line in _cluster(cluster)]
+    lines += [line for node, clusters in scene.grouped for line in _on_node(node, clusters)]
     lines += [f"  {_link(link, boxes)}" for link in scene.links]
     lines += [f"  {box.after} ~~~ {box.id}" for box in hidden]
     return "\n".join([*lines, *_styles(scene), ""])
@@ -39,8 +39,18 @@ def _title(scene: Scene) -> str:
     return '"' + "".join(c if c in _PLAIN or c in "|:[];" or ord(c) > 127 else f"\\u{ord(c):04x}" for c in text) + '"'
 
 
+def _on_node(node: Node | None, clusters: Sequence[Cluster]) -> Iterator[str]:
+    inside = [line for cluster in clusters for line in _cluster(cluster)]
+    if node is None:
+        yield from inside
+        return
+    yield f'  subgraph {node.id}["{_bold(node.name)} {_text(node.because, LINE_LENGTH)}"]'
+    yield from (f"  {line}" for line in inside)
+    yield "  end"
+
+
 def _cluster(cluster: Cluster) -> Iterator[str]:
-    yield f'  subgraph {cluster.id}["{_bold(cluster.name)} {_text(cluster.note, LINE_LENGTH)}"]'
+    yield f'  subgraph {cluster.id}["{_bold(cluster.name)} {_text(cluster.about, LINE_LENGTH)}"]'
     yield from (f"    {_box(box)}" for box in cluster.boxes)
     if not cluster.boxes:
         yield f'    {cluster.id}_none["no tasks"]'
@@ -74,6 +84,9 @@ def _styles(scene: Scene) -> Iterator[str]:
         boxes = [box.id for cluster in members for box in cluster.boxes]
         yield from [f"  class {','.join(boxes)} hue{hue}"] if boxes else []
         yield f"  class {','.join(cluster.id for cluster in members)} ground{hue}"
+    if scene.nodes:
+        yield f"  classDef host fill:{GROUND},stroke:{FRAME},color:{INK}"
+        yield f"  class {','.join(node.id for node in scene.nodes)} host"
     unread = [box.id for box in scene.boxes if box.role == "unread"]
     yield from [f"  style {box} stroke-dasharray:5 3" for box in unread]
     yield from (f"  style {box.id} {_measured(box)}" for box in scene.boxes if box.heat)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from cgspec.diagnostics import suggest
 from cgspec.errors import UsageError
-from cgspec.views.scene import Box, Scene
+from cgspec.views.scene import Box, Cluster, Node, Scene
 
 
 def restrict(scene: Scene, around: str, hops: int) -> Scene:
@@ -21,19 +21,27 @@ def restrict(scene: Scene, around: str, hops: int) -> Scene:
         UsageError: nothing in the graph has this name.
     """
     near = _reach(scene, _find(scene, around), hops)
-    clusters = (
+    clusters: Iterable[Cluster] = (
         replace(cluster, boxes=tuple(_cut(box, near) for box in cluster.boxes if box.id in near))
         for cluster in scene.clusters
     )
+    clusters = tuple(cluster for cluster in clusters if cluster.boxes)
     kept = sum(box.id in near for box in scene.boxes if box.kind == "task")
     whole = sum(box.kind == "task" for box in scene.boxes)
     return replace(
         scene,
-        clusters=tuple(cluster for cluster in clusters if cluster.boxes),
+        clusters=clusters,
+        nodes=tuple(_keep(scene.nodes, {cluster.id for cluster in clusters})),
         terminals=tuple(box for box in scene.terminals if box.id in near),
         links=tuple(link for link in scene.links if link.source in near and link.target in near),
         remark=f"within {hops} hop{'s' * (hops != 1)} of {around}: {kept} of {whole} tasks",
     )
+
+
+def _keep(nodes: Iterable[Node], left: set[str]) -> Iterator[Node]:
+    for node in nodes:
+        if members := tuple(cluster for cluster in node.clusters if cluster in left):
+            yield replace(node, clusters=members)
 
 
 def _cut(box: Box, near: set[str]) -> Box:

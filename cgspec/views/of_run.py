@@ -14,7 +14,7 @@ from cgspec.timeline import folder_of, read_phase
 from cgspec.views.details import add_details
 from cgspec.views.flows import find_flows
 from cgspec.views.overlay import overlay
-from cgspec.views.picture import render
+from cgspec.views.picture import compose, write
 from cgspec.views.ran import Ran, find_ran
 from cgspec.views.scene import Scene
 
@@ -46,7 +46,7 @@ def draw(run_dir: Path) -> str | None:
         stored = run_dir / "graph.svg"
         return stored.read_text(encoding="utf-8", errors="replace") if stored.is_file() else None
     assert checked.graph is not None
-    return render(checked.graph, "svg", dress=dress(checked, run_dir)).decode()
+    return write(dress(checked, run_dir)(compose(checked.graph)), "svg").decode()
 
 
 def schedule(run: Path, graph: Graph, iteration: int | None) -> Ran:

@@ -9,6 +9,7 @@ from itertools import pairwise
 from cgspec.quantities import show_duration
 from cgspec.record import ActorRecord, Record, Times
 from cgspec.views.flows import Flows
+from cgspec.views.hosts import put_where_it_ran
 from cgspec.views.palette import PAPER, heat
 from cgspec.views.scene import Box, Cluster, Link, Mark, Scene
 
@@ -19,6 +20,7 @@ BOTTLENECK = "bottleneck"
 def overlay(scene: Scene, record: Record, flows: Flows | None = None) -> Scene:
     """The scene with times; a family has those of its fastest and its slowest member, and the slowest one's colour."""
     measured = _Measured.of(record)
+    scene = put_where_it_ran(scene, record.actors)
     if not (measured.times or measured.shares or record.failure):
         return replace(scene, remark=_join(scene.remark, "the run has no times of its tasks"))
     clusters = tuple(measured.cluster(cluster) for cluster in scene.clusters)

@@ -30,9 +30,11 @@ def write_page(scene: Scene) -> str:
 def tell_things(scene: Scene) -> dict[str, dict[str, Any]]:
     """What the page can say of each box and actor, by id."""
     things: dict[str, dict[str, Any]] = {}
+    for node in scene.nodes:
+        things[node.id] = {"kind": "node", "name": node.name, "note": "", "facts": node.facts, "inside": node.clusters}
     for cluster in scene.clusters:
         inside = [box.id for box in cluster.boxes]
-        things[cluster.id] = {"kind": "actor", "name": cluster.name, "note": cluster.note, "facts": cluster.facts}
+        things[cluster.id] = {"kind": "actor", "name": cluster.name, "note": cluster.about, "facts": cluster.facts}
         things[cluster.id] |= {"inside": inside, "source": cluster.source}
         things |= {box: {"actor": cluster.id} for box in inside}
     for box in scene.boxes:

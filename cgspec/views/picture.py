@@ -11,10 +11,11 @@ from cgspec.diagnostics import suggest
 from cgspec.errors import UsageError
 from cgspec.graph import Graph
 from cgspec.views.ascii import write_ascii
-from cgspec.views.dot import prepare, write_dot
+from cgspec.views.dot import place_scene, write_dot
 from cgspec.views.families import draw_families
+from cgspec.views.hosts import put_on_nodes
 from cgspec.views.instances import draw_instances
-from cgspec.views.layout import lay_out, lay_out_png
+from cgspec.views.layout import draw, draw_png
 from cgspec.views.mermaid import write_mermaid
 from cgspec.views.neighbourhood import restrict
 from cgspec.views.page import write_page
@@ -23,8 +24,7 @@ from cgspec.views.svg import write_svg
 
 
 def _png(scene: Scene) -> bytes:
-    text, engine = prepare(scene)
-    return lay_out_png(text, engine=engine)
+    return draw_png(place_scene(scene))
 
 
 def _svg(scene: Scene) -> bytes:
@@ -32,8 +32,7 @@ def _svg(scene: Scene) -> bytes:
 
 
 def _pdf(scene: Scene) -> bytes:
-    text, engine = prepare(scene)
-    return lay_out(text, "pdf", engine=engine)
+    return draw(place_scene(scene), "pdf")
 
 
 def _dot(scene: Scene) -> bytes:
@@ -75,7 +74,6 @@ def render(
     around: str | None = None,
     hops: int = 1,
     constants: bool = False,
-    dress: Callable[[Scene], Scene] | None = None,
 ) -> bytes:
     """The graph in the format that a file extension names; the same graph gives the same bytes.
 
@@ -85,15 +83,22 @@ def render(
         around: draws only what is near this task, family, input (``inputs.x``), output (``outputs.y``) or actor.
         hops: how many links away something may be to be near.
         constants: whether boxes list the constants of their tasks.
-        dress: adds to what is drawn, e.g. what a run measured.
 
     Raises:
         UsageError: no such format, or nothing is called ``around``.
     """
+    return write(compose(graph, collapse=collapse, around=around, hops=hops, constants=constants), format)
+
+
+def write(scene: Scene, format: str) -> bytes:
+    """The scene in the format that a file extension names.
+
+    Raises:
+        UsageError: no such format.
+    """
     if format not in FORMATS:
         raise UsageError(f"no pictures in the format {format}: {suggest(format, FORMATS, noun='formats')}")
-    scene = compose(graph, collapse=collapse, around=around, hops=hops, constants=constants)
-    return FORMATS[format](scene if dress is None else dress(scene))
+    return FORMATS[format](scene)
 
 
 def dot_text(
@@ -118,17 +123,17 @@ def compose(
 ) -> Scene:
     """What ``render`` draws, free of any format; the arguments are those of ``render``."""
 
-    def draw(paint: Callable[..., Scene]) -> Scene:
-        scene = paint(graph, constants=constants)
+    def sketch(paint: Callable[..., Scene]) -> Scene:
+        scene = put_on_nodes(paint(graph, constants=constants), graph)
         return scene if around is None else restrict(scene, around, hops)
 
     if collapse is not None:
-        return draw(draw_families if collapse else draw_instances)
+        return sketch(draw_families if collapse else draw_instances)
     if around is None and len(graph.tasks) > MOST_TASKS and has_families(graph):
-        return remark_on(draw(draw_families), len(graph.tasks))
-    scene = draw(draw_instances)
+        return remark_on(sketch(draw_families), len(graph.tasks))
+    scene = sketch(draw_instances)
     tasks = sum(box.kind == "task" for box in scene.boxes)
-    return remark_on(draw(draw_families), tasks) if tasks > MOST_TASKS and has_families(graph) else scene
+    return remark_on(sketch(draw_families), tasks) if tasks > MOST_TASKS and has_families(graph) else scene
 
 
 def has_families(graph: Graph) -> bool:

@@ -75,7 +75,8 @@ class Box:
 class Cluster:
     """An actor with its tasks, or an actor family; ``hue`` is the family's position in the graph.
 
-    ``bottleneck``: with a run, whether it bounds throughput.
+    ``bottleneck``: with a run, whether it bounds throughput; ``where``: how its members are on several nodes, where
+    that is known.
     """
 
     id: str
@@ -88,6 +89,26 @@ class Cluster:
     facts: Facts = ()
     bottleneck: bool = False
     source: tuple[str, str] = ("", "")
+    where: str = ""
+
+    @property
+    def about(self) -> str:
+        """The line under its name."""
+        return " · ".join(part for part in (self.note, self.where) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node of the cluster with the actors on it; ``clusters``: their ids; ``because``: how that is known."""
+
+    id: str
+    name: str
+    because: str
+    clusters: tuple[str, ...]
+
+    @property
+    def facts(self) -> Facts:
+        return (("known from", self.because),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +139,7 @@ class Scene:
         terminals: inputs, outputs and collectives, which belong to no actor.
         heats: with a run, what the scale of busy times goes up to.
         widths: with a run, what the width of a link says.
+        nodes: what is known to be on one node; no actor is on two.
     """
 
     name: str
@@ -128,6 +150,19 @@ class Scene:
     remark: str = field(default="")
     heats: str = ""
     widths: str = ""
+    nodes: tuple[Node, ...] = ()
+
+    @property
+    def grouped(self) -> Iterator[tuple[Node | None, list[Cluster]]]:
+        """Every cluster, those of one node together, in order of the first one."""
+        clusters = {cluster.id: cluster for cluster in self.clusters}
+        homes = {cluster: node for node in self.nodes for cluster in node.clusters}
+        for cluster in self.clusters:
+            node = homes.get(cluster.id)
+            if node is None:
+                yield None, [cluster]
+            elif node.clusters[0] == cluster.id:
+                yield node, [clusters[member] for member in node.clusters]
 
     @property
     def boxes(self) -> Iterator[Box]:

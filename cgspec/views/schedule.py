@@ -17,10 +17,10 @@ from cgspec.quantities import show_duration
 from cgspec.views.charts import steps as round_numbers
 from cgspec.views.facts import count_of, task_facts, tell_actor
 from cgspec.views.labels import SANS, row_label, schedule_label
-from cgspec.views.layout import lay_out, lay_out_png
+from cgspec.views.layout import draw, draw_png, place
 from cgspec.views.palette import INK, MUTED, STROKES, fill, outline
 from cgspec.views.ran import Ran
-from cgspec.views.svg import lay_out_svg
+from cgspec.views.svg import draw_svg
 from cgspec.views.taming import quote, quote_lines, shorten, tell_all
 from cgspec.views.timetable import count_steps, find_starts, idle_share
 
@@ -206,8 +206,8 @@ class Schedule:
         y = panel.top - len(self.graph.actors) * _LANE + 6
         text = f'shape=plaintext style="" fontcolor="{MUTED}"'
         yield f'  {panel.prefix}steps [pos="-24,{y:.1f}!" {text} label="{panel.axis}"];'
-        for place, (x, label) in enumerate(panel.ticks):
-            yield f'  {panel.prefix}step{place} [pos="{x:.1f},{y:.1f}!" {text} label="{label}"];'
+        for number, (x, label) in enumerate(panel.ticks):
+            yield f'  {panel.prefix}step{number} [pos="{x:.1f},{y:.1f}!" {text} label="{label}"];'
 
 
 def _as_it_ran(ran: Ran, top: float, width: float) -> Panel:
@@ -217,16 +217,20 @@ def _as_it_ran(ran: Ran, top: float, width: float) -> Panel:
     return Panel("ran", top, width, bars, ticks, "time")
 
 
+def _placed(schedule: Schedule) -> str:
+    return place(schedule.write(), engine="nop")
+
+
 def _png(schedule: Schedule) -> bytes:
-    return lay_out_png(schedule.write(), engine="nop")
+    return draw_png(_placed(schedule))
 
 
 def _svg(schedule: Schedule) -> bytes:
-    return lay_out_svg(schedule.write(), schedule.tooltips(), engine="nop").encode()
+    return draw_svg(_placed(schedule), schedule.tooltips()).encode()
 
 
 def _pdf(schedule: Schedule) -> bytes:
-    return lay_out(schedule.write(), "pdf", engine="nop")
+    return draw(_placed(schedule), "pdf")
 
 
 def _dot(schedule: Schedule) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from cgspec.graph import Actor, Graph
+from cgspec.graph import Actor, Graph, Index
 from cgspec.spec import ClusterSpec, Spec
 from cgspec.values import Literal, Value
 from cgspec.views.export.code import Coder, call, joined, plain
@@ -133,14 +133,8 @@ class Actors:
 
 def _bundles(graph: Graph) -> Sequence[int]:
     """Per actor, its bundle; members that share a node share one."""
-    found: dict[object, int] = {}
-    keys = [
-        (actor.family, tuple(entry for entry in actor.index if entry[0] not in actor.same_node))
-        if actor.same_node
-        else number
-        for number, actor in enumerate(graph.actors)
-    ]
-    return [found.setdefault(key, len(found)) for key in keys]
+    found: dict[tuple[str, Index], int] = {}
+    return [found.setdefault(actor.bundle, len(found)) for actor in graph.actors]
 
 
 def _short(amount: float) -> float:
