@@ -18,7 +18,7 @@ pytestmark = pytest.mark.browser
 
 CLICK = """(name => {
     const id = Object.keys(things).find(id => things[id].name === name && things[id].kind !== 'output');
-    const box = (document.getElementById(id + '_name') || document.getElementById(id)).querySelector('text').getBoundingClientRect();
+    const box = named(id).querySelector('text').getBoundingClientRect();
     return [box.x + box.width / 2, box.y + box.height / 2];
 })(%s)"""
 
