@@ -51,6 +51,13 @@ def long_chain(length: int) -> str:
     return _spec(name="forty", actors=_actors("a", "b"), inputs={"x": _count(False)}, tasks=tasks, outputs=reads)
 
 
+def left_behind() -> str:
+    """A chain of two on ``a`` whose first result is read behind it as well: fused, one call hands out both."""
+    tasks = {"one": _task("a", "inputs.x"), "two": _task("a", "one", "double"), "away": _task("b", "two")}
+    tasks["join"] = {"call": "a.join", "in": {"x": "one", "y": "away"}}
+    return _spec(name="left", actors=_actors("a", "b"), inputs={"x": _count(False)}, tasks=tasks, outputs="join")
+
+
 def ring(length: int, actors: int = 2) -> str:
     """A chain in which every edge goes to another actor: nothing can be fused."""
     tasks, reads = {}, "inputs.x"

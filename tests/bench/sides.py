@@ -192,7 +192,7 @@ class Compared:
         return [middle / ((before + after) / 2) for before, middle, after in triples]
 
 
-def alternate(script: Script, ours: Cgspec, *, rounds: int, iterations: int) -> Compared:
+def alternate(script: Script | Cgspec, ours: Cgspec, *, rounds: int, iterations: int) -> Compared:
     """Runs blocks in turn, after one of each that does not count."""
     for side in (script, ours):
         side.block(min(iterations, 50))

@@ -26,6 +26,7 @@ def rows() -> Iterator[Row]:
                 yield from _throughput(name, text(), script)
             script.end()
         yield _fused()
+        yield _fused_or_not()
         yield from _own_cost(hop)
 
 
@@ -61,6 +62,17 @@ def _fused() -> Row:
     ratio, same = spread([1 / each for each in compared.ratios(p50)]), spread(compared.same(p50))
     shown = [table.seconds(middle(blocks, p50)) for blocks in (compared.script, compared.cgspec)]
     return table.at_least("40 tasks on two actors, times faster", shown[0], shown[1], ratio, same, 4)
+
+
+def _fused_or_not() -> Row:
+    """cgspec against itself: the chain that gains least, two calls of which both results are handed out."""
+    apart, ours = Cgspec(graphs.left_behind(), engine__fuse=False), Cgspec(graphs.left_behind())
+    compared = alternate(apart, ours, rounds=ROUNDS, iterations=300)
+    apart.end()
+    ours.end()
+    ratio, same = spread(compared.ratios(p50)), spread(compared.same(p50))
+    shown = [table.seconds(middle(blocks, p50)) for blocks in (compared.script, compared.cgspec)]
+    return table.within("p50 of two tasks fused, cgspec not fused", shown[0], shown[1], ratio, same)
 
 
 def _own_cost(hop: float) -> Iterator[Row]:
