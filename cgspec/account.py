@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from cgspec import analysis
 from cgspec.analysis import Distribution, Spans
 from cgspec.diagnostics import Path
-from cgspec.engines import TaskTimes
+from cgspec.engines import ChannelTimes, TaskTimes
 from cgspec.errors import Failure
 from cgspec.expectations import Verdict
 from cgspec.graph import Graph
@@ -149,6 +150,18 @@ def task_records(graph: Graph, busy: Busy, locate: Locate) -> dict[str, TaskReco
         )
         for number, task in enumerate(graph.tasks)
     }
+
+
+def add_channels(tasks: dict[str, TaskRecord], graph: Graph, channels: Sequence[ChannelTimes]) -> None:
+    """Adds what a task's calls took together in each iteration, for reading and for writing."""
+    sums: dict[tuple[int, str], Counter[int]] = {}
+    for each in channels:
+        found = sums.setdefault((each.task, each.kind), Counter())
+        for iteration, (start, end) in enumerate(zip(each.start, each.end, strict=True), each.first):
+            found[iteration] += end - start
+    for (number, kind), by_iteration in sums.items():
+        times = in_us(analysis.distribution(ns for ns in by_iteration.values() if ns))
+        setattr(tasks.setdefault(graph.tasks[number].name, TaskRecord()), f"{kind}_us", times)
 
 
 def _place(place: tuple[str, int, int] | None) -> str | None:

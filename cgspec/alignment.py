@@ -86,7 +86,8 @@ def on_the_drivers_clock(segment: Segment, nodes: Mapping[str, str | None]) -> t
         {task: _moved(rows, offsets.get(task, 0)) for task, rows in times.items()}
         for times in (segment.tasks, segment.device)
     )
-    return Segment(segment.label, tasks, segment.driver, device), moved
+    channels = {key: _moved(rows, offsets.get(key[0], 0)) for key, rows in segment.channels.items()}
+    return Segment(segment.label, tasks, segment.driver, device, channels), moved
 
 
 def _moved(rows: Rows, by: int) -> Rows:

@@ -14,7 +14,7 @@ from typing import Any
 
 from cgspec import account, machine, presenting
 from cgspec.diagnostics import finding_data
-from cgspec.engines import Engine, TaskTimes
+from cgspec.engines import ChannelTimes, Engine, TaskTimes
 from cgspec.errors import Failure, NotAble, RunError
 from cgspec.expectations import Verdict
 from cgspec.folder import RunFolder, now
@@ -34,6 +34,7 @@ from cgspec.writing import as_yaml
 
 SAMPLES_HEAD = "phase,iteration,submitted_ns,latency_ns\n"
 TIMELINE_HEAD = "phase,iteration,task,start_ns,end_ns"
+CHANNELS_HEAD = "phase,iteration,task,operation,start_ns,end_ns\n"
 DEVICE_HEAD = ",device_start_ns,device_end_ns"
 """Two columns more, where actors have GPUs; empty where a task was not timed by its GPU's clock."""
 TIMELINE_ROWS = 100_000
@@ -139,6 +140,7 @@ class Chronicle:
             phase.files = [self._relative(path) for path in passed.data.files]
             self._peaks(passed.data.peaks)
             self._timeline(passed)
+            self._channels(passed, passed.data.channels)
         self._failed(passed)
         for note in phase.notes:
             self._log(note)
@@ -199,6 +201,22 @@ class Chronicle:
                     span = f"{times.start[place]},{times.end[place]}" + _device_span(times, place) * devices
                     rows.append(f"{_label(passed)},{iteration},{task.name},{span}\n")
         self._folder.append("timeline.csv", "".join(rows))
+
+    def _channels(self, passed: Passed, channels: Sequence[ChannelTimes]) -> None:
+        """Reads and writes of channels, where the phase timed them: the last iterations, and the times by task."""
+        if not channels:
+            return
+        account.add_channels(self.record.tasks, self._job.graph, channels)
+        keep = max(1, TIMELINE_ROWS // len(channels))
+        rows = [] if (self._folder.path / "channels.csv").exists() else [CHANNELS_HEAD]
+        for each in channels:
+            said = f"{self._job.graph.tasks[each.task].name},{each.kind}"
+            held = list(zip(each.start, each.end, strict=True))
+            first = max(0, len(held) - keep)
+            for place, (start, end) in enumerate(held[first:], passed.plan.first + each.first + first):
+                if start:
+                    rows.append(f"{_label(passed)},{place},{said},{start},{end}\n")
+        self._folder.append("channels.csv", "".join(rows))
 
     def _phase_rows(self) -> bool:
         return (self._folder.path / "timeline.csv").exists()

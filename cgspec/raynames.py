@@ -6,8 +6,10 @@ A test per function fails when Ray moves the name. Nothing here imports ray at m
 from __future__ import annotations
 
 import pathlib
+import time
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 READ_ERROR = "RaySystemError"
@@ -64,8 +66,23 @@ def loop_refs(compiled: Any) -> dict[Any, Any]:
     return found
 
 
-def live_loop(frames: Iterable[types.FrameType]) -> list[Any]:
-    """What the graph's loop of this process executes, found in the frame that executes it; empty if there is no loop.
+@dataclass(frozen=True)
+class Loop:
+    """The graph's loop of this process.
+
+    Attributes:
+        tasks: what it executes, in the order of binding.
+        first: the place among them of the one that its round begins with.
+        waits: whether it is at the beginning of a round.
+    """
+
+    tasks: list[Any]
+    first: int
+    waits: bool
+
+
+def find_loop(frames: Iterable[types.FrameType]) -> Loop | None:
+    """The graph's loop, found in the frame that executes it; None if there is none.
 
     The driver's copies know the channels as they were compiled. One that was outgrown since can only be closed here:
     otherwise its reader's loop never ends.
@@ -77,9 +94,43 @@ def live_loop(frames: Iterable[types.FrameType]) -> list[Any]:
         at: types.FrameType | None = frame
         while at is not None:
             if at.f_code is code:
-                return list(at.f_locals["tasks"])
+                schedule, now = at.f_locals["schedule"], at.f_locals.get("operation")
+                return Loop(at.f_locals["tasks"], schedule[0].exec_task_idx, now is schedule[0])
             at = at.f_back
-    return []
+    return None
+
+
+def time_operations(tasks: list[Any], marks: Mapping[str, Callable[[int, int, int], None]]) -> Callable[[], None]:
+    """Times what the loop does with each of its tasks: READ, COMPUTE and WRITE.
+
+    Args:
+        tasks: those of a ``Loop``.
+        marks: by operation, what is told the task's place, and start and end in ns of ``time.monotonic_ns``.
+
+    Returns:
+        What undoes it.
+    """
+    from ray.dag import compiled_dag_node
+
+    _need(_need(compiled_dag_node, "ExecutableTask"), "exec_operation")
+    for place, task in enumerate(tasks):
+        task.exec_operation = _timed(task.exec_operation, place, marks)
+
+    def undo() -> None:
+        for task in tasks:
+            del task.exec_operation
+
+    return undo
+
+
+def _timed(execute: Callable[..., bool], place: int, marks: Mapping[str, Callable[[int, int, int], None]]) -> Any:
+    def timed(owner: Any, operation: Any, *more: Any) -> bool:
+        start = time.monotonic_ns()
+        done = execute(owner, operation, *more)
+        marks[operation.value](place, start, time.monotonic_ns())
+        return done
+
+    return timed
 
 
 def count_gpus() -> int:

@@ -83,10 +83,17 @@ class ActorRecord(Part):
 
 
 class TaskRecord(Part):
-    """One task instance, in the measure phase; ``host_us`` is its time by the host's clock where ``busy_us`` is not."""
+    """One task instance, in the measure phase.
+
+    ``host_us`` is its time by the host's clock where ``busy_us`` is not. ``read_us`` and ``write_us`` are what its
+    reads (with the waiting for whoever writes) and writes of channels took in each iteration of a profile phase that
+    timed them.
+    """
 
     busy_us: Times | None = None
     host_us: Times | None = None
+    read_us: Times | None = None
+    write_us: Times | None = None
     line: str | None = None
 
 

@@ -1,6 +1,7 @@
-"""Reads what the clocks left in a run folder: ``timeline.csv`` (the flight recorder) and ``samples.csv`` (the driver).
+"""Reads what the clocks left in a run folder: ``timeline.csv`` (the flight recorder), ``samples.csv`` (the driver) and
+``channels.csv`` (reads and writes, where a phase timed them).
 
-Both are in ns of the driver's ``time.monotonic_ns``. A phase is a ``Segment``: the files are read once, row by row, and
+All are in ns of the driver's ``time.monotonic_ns``. A phase is a ``Segment``: the files are read once, row by row, and
 two phases with the same label are two segments. What is missing, or was cut off when a run was killed, is not there.
 """
 
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from cgspec.record import PhaseRecord
 
-TIMELINE, SAMPLES = "timeline.csv", "samples.csv"
+TIMELINE, SAMPLES, CHANNELS = "timeline.csv", "samples.csv", "channels.csv"
 
 
 @dataclass
@@ -48,12 +49,16 @@ class Rows:
 
 @dataclass
 class Segment:
-    """One phase: ``tasks`` by name, and the driver's iterations; ``device`` holds tasks by their GPU's clock."""
+    """One phase: ``tasks`` by name, and the driver's iterations.
+
+    ``device`` holds tasks by their GPU's clock; ``channels`` their reads and writes, by name and ``read`` or ``write``.
+    """
 
     label: str
     tasks: dict[str, Rows] = field(default_factory=dict)
     driver: Rows = field(default_factory=Rows)
     device: dict[str, Rows] = field(default_factory=dict)
+    channels: dict[tuple[str, str], Rows] = field(default_factory=dict)
 
     @property
     def busy(self) -> dict[str, Rows]:
@@ -85,7 +90,18 @@ def read_segments(run_dir: Path) -> list[Segment]:
             tasks.remove(same)
             segment.tasks, segment.device = same.tasks, same.device
         found.append(segment)
-    return found + tasks
+    found += tasks
+    _add_channels(run_dir / CHANNELS, found)
+    return found
+
+
+def _add_channels(path: Path, segments: list[Segment]) -> None:
+    """Reads and writes, to the first phase of their label."""
+    first = {segment.label: segment for segment in reversed(segments)}
+    for label, place, task, operation, began, ended in _rows(path, 6):
+        if label in first and ended and int(began) <= int(ended):
+            rows = first[label].channels.setdefault((task, operation), Rows())
+            rows.add(int(place), int(began), int(ended))
 
 
 def read_phase(run_dir: Path, label: str) -> Segment | None:

@@ -223,12 +223,13 @@ def test_check_and_viz_load_neither_ray_nor_torch(project):
         assert loaded.isdisjoint({"ray", "torch", "numpy"}), verb
 
 
-def test_ray_own_switch_chooses_the_profiler(project):
+@pytest.mark.parametrize(("switch", "kind"), [("TORCH_PROFILING", "torch"), ("PROFILING", "timeline")])
+def test_ray_own_switch_chooses_the_profiler(project, switch, kind):
     import os
 
-    env = {**os.environ, "RAY_CGRAPH_ENABLE_TORCH_PROFILING": "1"}
+    env = {**os.environ, f"RAY_CGRAPH_ENABLE_{switch}": "1"}
     done = cgspec("run", spec_in(project, GOOD).name, "--engine", "local", "--json", cwd=project, env=env)
-    assert json.loads(done.stdout)["phases"][-1]["profiled"] == "torch"
+    assert json.loads(done.stdout)["phases"][-1]["profiled"] == kind
 
 
 def test_a_variant_that_is_wrong_is_found_by_check_and_does_not_keep_the_spec_from_running(project):

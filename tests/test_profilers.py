@@ -49,7 +49,8 @@ def profiled(kind: str, profile: ProfileSpec, folder: pathlib.Path, **more: Any)
         data = engine.end()
         engine.begin(Phase("after", 2))
         assert one(engine, 5) == [5.0 * 8**3]
-        assert engine.end().files == []
+        after = engine.end()
+        assert after.files == [] and after.channels == []
     return data, results
 
 
@@ -116,16 +117,33 @@ def test_nvtx_runs_on_actors_too(tmp_path: pathlib.Path) -> None:
     assert results == [0.0, 512.0] and data.files == [] and data.notes == []
 
 
-def test_timeline_needs_nothing_but_the_recorder(tmp_path: pathlib.Path) -> None:
+def test_timeline_times_the_reads_and_writes_of_channels_and_leaves_nothing_behind(tmp_path: pathlib.Path) -> None:
+    """``right.1`` and ``again.1`` are one call, which reads for the one and writes for the other."""
     data, _ = profiled("compiled", ProfileSpec(kind="timeline", iterations=3, warmup=0), tmp_path)
     assert [len(task.start) for task in data.times] == [3, 3, 3] and data.files == []
+    found = {(each.task, each.kind): each for each in data.channels}
+    assert set(found) == {(0, "read"), (0, "write"), (1, "read"), (2, "write")} and len(data.channels) == 4
+    assert all((each.first, len(each.start), len(each.end)) == (0, 3, 3) for each in data.channels)
+    left, right, again = data.times
+    for i in range(3):
+        assert found[0, "read"].end[i] <= left.start[i] < left.end[i] <= found[0, "write"].start[i]
+        assert i == 0 or found[0, "write"].start[i] < found[1, "read"].end[i] <= right.start[i]
+        assert again.end[i] <= found[2, "write"].start[i] < found[2, "write"].end[i]
+    # the first read of a phase began before it
+    assert [each.start[0] > 0 for each in data.channels] == [key not in ((0, "read"), (1, "read")) for key in found]
+    assert all(each.start[i] > 0 for each in data.channels for i in (1, 2))
+
+
+def test_engines_without_channels_have_none_to_time(tmp_path: pathlib.Path) -> None:
+    for kind in ("local", "direct"):
+        data, _ = profiled(kind, ProfileSpec(kind="timeline", iterations=3, warmup=0), tmp_path)
+        assert [len(task.start) for task in data.times] == [3, 3, 3] and data.channels == []
 
 
 def test_every_kind_of_profile_has_a_row() -> None:
     assert set(PROFILERS) == set(ProfileSpec.model_fields["kind"].annotation.__args__)  # type: ignore[union-attr]
     watched = {kind: row.watches(ProfileSpec(kind=kind)) for kind, row in PROFILERS.items()}  # type: ignore[arg-type]
-    assert watched == {"none": False, "timeline": False, "torch": True, "nvtx": True, "nsight": False}
-    assert PROFILERS["nsight"].watches(ProfileSpec(kind="nsight", nvtx=True))
+    assert watched == {"none": False, "timeline": False, "torch": True, "nvtx": True, "nsight": True}
 
 
 def test_a_watch_that_never_saw_an_iteration_has_nothing() -> None:

@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 
 ENGINES = ("compiled", "direct", "local")
 PROFILERS = ("none", "timeline", "torch", "nsight", "nvtx")
-RAY_SWITCHES = {"RAY_CGRAPH_ENABLE_TORCH_PROFILING": "torch", "RAY_CGRAPH_ENABLE_NVTX_PROFILING": "nvtx"}
+RAY_SWITCHES = {
+    "RAY_CGRAPH_ENABLE_TORCH_PROFILING": "torch",
+    "RAY_CGRAPH_ENABLE_NVTX_PROFILING": "nvtx",
+    "RAY_CGRAPH_ENABLE_PROFILING": "timeline",
+}
 """Ray's own switches in the user's environment, and the profilers that they choose."""
 
 

@@ -101,6 +101,22 @@ class TaskTimes:
     device: TaskTimes | None = None
 
 
+@dataclass(frozen=True)
+class ChannelTimes:
+    """When the graph's loop was in the reads, or the writes, of one call's channels; as ``TaskTimes``.
+
+    Attributes:
+        task: index into ``graph.tasks``; a task may have several calls.
+        kind: ``read``, with the waiting for whoever writes, or ``write``.
+    """
+
+    task: int
+    kind: str
+    first: int
+    start: array[int]
+    end: array[int]
+
+
 @dataclass
 class PhaseData:
     """What a phase left behind.
@@ -111,6 +127,7 @@ class PhaseData:
         peaks: actor member's name to the peak of its resident memory so far, in bytes.
         notes: sentences about what was not possible, for people.
         looked: what workers saw of the phase's ``looks``, by the task's index.
+        channels: reads and writes, where they were timed (compiled engine, profile ``timeline``).
         device_errors: actor member's name to the ns to within which its device times are on its host's clock.
     """
 
@@ -120,6 +137,7 @@ class PhaseData:
     notes: list[str] = field(default_factory=list)
     looked: dict[int, Looked] = field(default_factory=dict)
     device_errors: dict[str, int] = field(default_factory=dict)
+    channels: list[ChannelTimes] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from cgspec.buffers import channel_bytes
 from cgspec.engines import Fetched, Options, Phase, PhaseData, Position, same_actors
 from cgspec.engines.actors import Actors
 from cgspec.engines.binding import Binding, result_of
+from cgspec.engines.channels import name_channels
 from cgspec.engines.cluster import Cluster, defaults
 from cgspec.engines.communicators import StoreServer, communicators_of, patience
 from cgspec.engines.diagnosis import why
@@ -49,6 +50,7 @@ class CompiledEngine:
     kind = "compiled"
     transports = True
     fuses = True
+    channels = True
 
     def __init__(self, graph: Graph, options: Options) -> None:
         self.startup: dict[str, float] = {}
@@ -223,7 +225,11 @@ class CompiledEngine:
         numbers = range(len(self.graph.actors))
         watched = {n: watch_job(self.graph, phase, n, gpu=self.actors.device(n) == "cuda") for n in numbers}
         jobs = {number: (phase.iterations, watched[number], phase.looks) for number in numbers}
-        self.actors.ask("begin", jobs, within=self._patience())
+        self.actors.ask("begin_timed" if self._times_channels() else "begin", jobs, within=self._patience())
+
+    def _times_channels(self) -> bool:
+        profile = self.phase.profile
+        return self.channels and profile is not None and profile.kind == "timeline"
 
     def _patience(self) -> float:
         return max(PATIENCE, self.options.engine.timeouts.stall)
@@ -294,8 +300,13 @@ class CompiledEngine:
         if profile is not None and self.fetched < profile.warmup + profile.iterations and not self.strict:
             self._flush()
         nothing: dict[int, tuple[Any, ...]] = dict.fromkeys(range(len(self.graph.actors)), ())
-        parts = self.actors.ask("end", nothing, within=self._patience())
-        return finish(self.graph, self.phase, [parts[number] for number in nothing])
+        if not self._times_channels():
+            parts = self.actors.ask("end", nothing, within=self._patience())
+            return finish(self.graph, self.phase, [parts[number] for number in nothing])
+        timed = self.actors.ask("end_timed", nothing, within=self._patience())
+        data = finish(self.graph, self.phase, [timed[number][0] for number in nothing])
+        data.channels = list(name_channels(self.layout, [timed[number][1] for number in nothing]))
+        return data
 
     def _flush(self) -> None:
         """One empty iteration, so that every worker learns on its graph's thread that the phase ends early."""

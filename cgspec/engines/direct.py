@@ -29,6 +29,7 @@ class DirectEngine(CompiledEngine):
     kind = "direct"
     transports = False
     fuses = False
+    channels = False
 
     def __init__(self, graph: Graph, options: Options) -> None:
         super().__init__(graph, options)

@@ -14,10 +14,12 @@ from cgspec import raynames
 from cgspec.engines.process_groups import free_port
 from cgspec.invocation import Failed
 from cgspec.payloads import Sendable
-from cgspec.worker import Born, Job, Worker
+from cgspec.worker import Born, Job, Worker, WorkerPhase
 
 if TYPE_CHECKING:
+    from cgspec.engines.channels import Seen
     from cgspec.engines.turns import Seat, Turn
+    from cgspec.profilers import WatchJob
 
 
 @dataclass(frozen=True)
@@ -80,8 +82,21 @@ class Host(Worker):
 
     def close_loop(self) -> None:
         """Closes the channels of the graph's loop, which ends it: outgrown ones are closed nowhere else."""
-        for task in raynames.live_loop(sys._current_frames().values()):
+        loop = raynames.find_loop(sys._current_frames().values())
+        for task in loop.tasks if loop is not None else ():
             task.cancel()
+
+    def begin_timed(self, iterations: int, watch: WatchJob | None, looks: tuple[int, ...]) -> None:
+        """``begin``, and reads and writes of the graph's channels are timed."""
+        from cgspec.engines.channels import ChannelWatch
+
+        self.begin(iterations, watch, looks)
+        self.channels = ChannelWatch(iterations)
+
+    def end_timed(self) -> tuple[WorkerPhase, tuple[Seen, ...]]:
+        """``end``, and what was seen of the channels."""
+        seen = self.channels.finish(max(self.recorder.counts, default=0))
+        return self.end(), seen
 
     def plan_turns(self, turns: tuple[Turn, ...], seats: dict[int, Seat]) -> None:
         """What this actor does in the direct engine."""

@@ -130,17 +130,26 @@ def _tasks(record: Record) -> Iterator[Line]:
         return
     owners = {task: actor for actor in record.actors for task in actor.tasks}
     chosen = {name for name, _ in sorted(busy, key=lambda pair: -pair[1].p50)[:MOST_TASKS]}
-    rows = [("task", "actor", "busy p50", "p95", "actor busy")]
+    channels = any(record.tasks[name].read_us or record.tasks[name].write_us for name in chosen)
+    rows = [("task", "actor", "busy p50", "p95", "actor busy") + ("read p50", "write p50") * channels]
     for name, times in busy:
         if name in chosen:
             owner = owners.get(name)
             share = "" if owner is None or owner.utilisation is None else f"{owner.utilisation * 100:.0f}%"
-            rows.append((name, owner.name if owner else "", _us(times.p50), _us(times.p95), share))
+            told = (name, owner.name if owner else "", _us(times.p50), _us(times.p95), share)
+            rows.append(told + _channels(record.tasks[name]) * channels)
     yield Line()
     yield from _table(rows)
     if len(busy) > len(chosen):
         yield Line(f"… the {len(chosen)} busiest of {len(busy)} tasks; run.json has them all", "dim")
+    if channels:
+        yield Line("read and write: of channels, in the profile phase; a read waits for whoever writes", "dim")
     yield from (Line(said, "dim") for said in clocks(record))
+
+
+def _channels(task: TaskRecord) -> tuple[str, str]:
+    read, write = (_us(times.p50) if times is not None else "" for times in (task.read_us, task.write_us))
+    return read, write
 
 
 def _limits(record: Record) -> Iterator[Line]:

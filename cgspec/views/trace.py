@@ -125,6 +125,7 @@ def _all_rows(segment: Segment) -> Iterator[Any]:
     yield segment.driver
     yield from segment.tasks.values()
     yield from segment.device.values()
+    yield from segment.channels.values()
 
 
 def _traces(record: Record, run_dir: Path, segment: Segment, place: int, origin: int) -> Iterator[Torch]:

@@ -14,8 +14,8 @@ DRIVER = 1
 """The driver's process id; the actors' follow, in the order of the record."""
 TASKS = 1
 """The thread of an actor's tasks; torch's threads follow. Perfetto keeps 0 for itself."""
-DEVICE = 1 << 20
-"""The thread of an actor's tasks by its GPU's clock, beyond those of torch."""
+DEVICE, CHANNELS = 1 << 20, (1 << 20) + 1
+"""The threads of an actor's tasks by its GPU's clock, and of its channels, beyond those of torch."""
 LANE = 1
 """The thread of the driver's first iteration; those beside it follow."""
 INPUT = "inputs."
@@ -56,7 +56,7 @@ class Recorded:
         self._process = {task: process_of(number) for number, actor in enumerate(record.actors) for task in actor.tasks}
         self._arrows = 0
         self._named: set[int] = set()
-        self._timed: set[int] = set()
+        self._threads: set[tuple[int, int]] = set()
 
     def events(self, segment: Segment) -> Iterator[Event]:
         """One phase."""
@@ -67,10 +67,13 @@ class Recorded:
             yield _meta("thread_name", DRIVER, lane, {"name": name})
         yield from self._iterations(segment, lanes)
         for task, rows in segment.tasks.items():
-            yield from self._tasks(segment, task, rows, TASKS)
+            yield from self._tasks(segment, task, rows, task)
         for task, rows in segment.device.items():
-            yield from self._device_thread(task)
-            yield from self._tasks(segment, task, rows, DEVICE)
+            yield from self._thread(task, DEVICE, "tasks, by the GPU's clock")
+            yield from self._tasks(segment, task, rows, task, "device", DEVICE)
+        for (task, operation), rows in segment.channels.items():
+            yield from self._thread(task, CHANNELS, "channels")
+            yield from self._tasks(segment, task, rows, f"{operation} {task}", operation, CHANNELS)
         yield from self._flows(segment, lanes)
 
     def _iterations(self, segment: Segment, lanes: Sequence[int]) -> Iterator[Event]:
@@ -84,14 +87,17 @@ class Recorded:
                 at = {"ph": "i", "s": "t", "pid": DRIVER, "tid": lane, "ts": self._us(start)}
                 yield {"name": f"iteration {i} raised", "cat": "iteration", **at, "args": args}
 
-    def _device_thread(self, task: str) -> Iterator[Event]:
+    def _thread(self, task: str, thread: int, name: str) -> Iterator[Event]:
+        """The name of a thread that only some actors have."""
         pid = self._process.get(task)
-        if pid is not None and pid not in self._timed:
-            self._timed.add(pid)
-            yield _meta("thread_name", pid, DEVICE, {"name": "tasks, by the GPU's clock"})
-            yield _meta("thread_sort_index", pid, DEVICE, {"sort_index": 0})
+        if pid is not None and (pid, thread) not in self._threads:
+            self._threads.add((pid, thread))
+            yield _meta("thread_name", pid, thread, {"name": name})
+            yield _meta("thread_sort_index", pid, thread, {"sort_index": 0})
 
-    def _tasks(self, segment: Segment, task: str, rows: Rows, thread: int) -> Iterator[Event]:
+    def _tasks(
+        self, segment: Segment, task: str, rows: Rows, name: str, kind: str = "task", thread: int = TASKS
+    ) -> Iterator[Event]:
         pid = self._process.get(task)
         known = self._record.tasks.get(task)
         line = known.line if known is not None else None
@@ -99,7 +105,7 @@ class Recorded:
             return
         for i, start, end in zip(rows.iteration, rows.start, rows.end, strict=True):
             args = {"iteration": i, "phase": segment.label, "spec": line}
-            yield self._slice(task, "task" if thread == TASKS else "device", pid, thread, start, end, args)
+            yield self._slice(name, kind, pid, thread, start, end, args)
 
     def _slice(self, name: str, kind: str, pid: int, tid: int, start: int, end: int, args: Event) -> Event:
         where = {"ph": "X", "pid": pid, "tid": tid, "ts": self._us(start), "dur": (end - start) / 1e3}
