@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,8 @@ from cgspec.record import Record
 MOST = 200
 """Characters of a value that are shown."""
 NONE = "none"
+UNCOMMITTED = "git.diff"
+"""The file in ``source/`` that is not the user's."""
 APART = ("root", "name", "x-")
 """Keys of a spec that change nothing that is measured."""
 
@@ -70,6 +73,7 @@ def differences(one: Record, one_dir: Path, two: Record, two_dir: Path) -> Itera
     yield from _pairs(_machine(one), _machine(two))
     yield from _pairs(_order(one), _order(two))
     yield from _pairs(_spec(one_dir), _spec(two_dir), prefix="spec: ")
+    yield from _sources(_kept(one_dir), _kept(two_dir))
     if one.outputs.get("last") != two.outputs.get("last"):
         yield Difference(
             "outputs of the last iteration", _short(one.outputs.get("last")), _short(two.outputs.get("last"))
@@ -134,6 +138,40 @@ def _spec(run_dir: Path) -> dict[str, str]:
     if not isinstance(data, dict):
         return {}
     return dict(_flat({key: value for key, value in data.items() if not str(key).startswith(APART)}, ""))
+
+
+def _kept(run_dir: Path) -> dict[str, list[str]]:
+    """The lines of the user's files, by name; none of a run that kept none."""
+    folder = run_dir / "source"
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file()] if folder.is_dir() else []
+    return {
+        path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8", errors="replace").splitlines()
+        for path in paths
+    }
+
+
+def _sources(one: dict[str, list[str]], two: dict[str, list[str]]) -> Iterator[Difference]:
+    """Files that changed, or that only one of two runs is made of; what was not committed where both have such."""
+    if not one or not two:
+        return
+    for name in sorted(one.keys() | two.keys()):
+        both = name in one and name in two
+        if one.get(name) == two.get(name) or (name == UNCOMMITTED and not both):
+            continue
+        what = "changes that were not committed" if name == UNCOMMITTED else f"source {name}"
+        change = f" ({_changed(one[name], two[name])})" if both else ""
+        yield Difference(what, _lines(one.get(name)), _lines(two.get(name)) + change)
+
+
+def _lines(lines: list[str] | None) -> str:
+    return NONE if lines is None else f"{len(lines)} lines"
+
+
+def _changed(one: list[str], two: list[str]) -> str:
+    """How many lines were added and removed; a line that changed is both. Lines that only moved are neither."""
+    before, after = Counter(one), Counter(two)
+    added, removed = (after - before).total(), (before - after).total()
+    return f"{added} added, {removed} removed" if added or removed else "lines moved"
 
 
 def _flat(value: Any, path: str) -> Iterator[tuple[str, str]]:
