@@ -3,7 +3,8 @@
 The change of a point is that of the median of its repeats' p50. Repeats are runs of their own, so their range shows
 what differs from start to start: the interval of a change goes from the least of the one over the greatest of the other
 to the greatest over the least. It excludes zero only where the two ranges do not overlap; if nothing had changed, that
-would happen with a probability of 2 / C(n + m, n), below 3% for 4 repeats in both. With fewer no interval is given.
+would happen with a probability of 2 / C(n + m, n), below 3% for 4 repeats in both. With fewer no interval is given, nor
+where a value is not positive.
 """
 
 from __future__ import annotations
@@ -99,6 +100,16 @@ def _changes(label: str, one: Sequence[dict[str, Any]], two: Sequence[dict[str, 
         first, second = _values(one, key, scale), _values(two, key, scale)
         if first and second:
             yield Change(metric, median(first), median(second), _between(first, second), task=label)
+    for metric in dict.fromkeys(name for turn in one for name in turn.get("metrics") or {}):
+        first, second = _own(one, metric), _own(two, metric)
+        if first and second:
+            yield Change(metric, median(first), median(second), _between(first, second), task=label, own=True)
+
+
+def _own(turns: Sequence[dict[str, Any]], metric: str) -> list[float]:
+    """One of the spec's own metrics, in the runs in which it has a value."""
+    found = [(turn.get("metrics") or {}).get(metric) for turn in turns]
+    return [value for value in found if value is not None]
 
 
 def _values(turns: Sequence[dict[str, Any]], key: str, scale: float) -> list[float]:
@@ -106,6 +117,6 @@ def _values(turns: Sequence[dict[str, Any]], key: str, scale: float) -> list[flo
 
 
 def _between(one: Sequence[float], two: Sequence[float]) -> tuple[float, float] | None:
-    if min(len(one), len(two)) < ENOUGH:
+    if min(len(one), len(two)) < ENOUGH or min(*one, *two) <= 0:
         return None
     return min(two) / max(one) - 1, max(two) / min(one) - 1

@@ -73,6 +73,7 @@ def differences(one: Record, one_dir: Path, two: Record, two_dir: Path) -> Itera
     yield from _pairs(_machine(one), _machine(two))
     yield from _pairs(_order(one), _order(two))
     yield from _pairs(_spec(one_dir), _spec(two_dir), prefix="spec: ")
+    yield from _pairs(_without_value(one, two), _without_value(two, one))
     yield from _sources(_kept(one_dir), _kept(two_dir))
     if one.outputs.get("last") != two.outputs.get("last"):
         yield Difference(
@@ -172,6 +173,14 @@ def _changed(one: list[str], two: list[str]) -> str:
     before, after = Counter(one), Counter(two)
     added, removed = (after - before).total(), (before - after).total()
     return f"{added} added, {removed} removed" if added or removed else "lines moved"
+
+
+def _without_value(record: Record, other: Record) -> dict[str, str]:
+    """The spec's own metrics that both runs have, and only one of them with a value; the others are compared."""
+    shared = record.metrics.keys() & other.metrics.keys()
+    halves = [name for name in sorted(shared) if (record.metrics[name] is None) != (other.metrics[name] is None)]
+    told = {name: record.metrics[name] for name in halves}
+    return {f"metric {name}": "no value" if value is None else f"{value:.4g}" for name, value in told.items()}
 
 
 def _flat(value: Any, path: str) -> Iterator[tuple[str, str]]:

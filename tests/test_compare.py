@@ -206,6 +206,7 @@ def test_the_specs_own_metrics_are_compared_as_numbers(run: Path, slower: Path) 
     assert failing(compared, ["tokens_per_s:15%", "loss:0%"]) == []
     row = next(line for line in text(compared).splitlines() if line.startswith("tokens_per_s"))
     assert row.split() == ["tokens_per_s", "1000", "900", "-10.0%", "not", "tested"]
+    assert [(each.what, each.before, each.after) for each in compared.differences] == [("metric gone", "1", "no value")]
 
 
 def sweep(path: Path, points: dict[int, list[float]], **more: object) -> Path:
@@ -245,6 +246,24 @@ def test_sweeps_are_compared_point_by_point(tmp_path: Path) -> None:
     ]
     assert failing(compared, ["latency.p50:5%"]) == ["rows=64.latency.p50 is 19.9% higher: more than 5% worse"]
     assert "rows=128.latency.p50" in text(compared) and len(as_data(compared)["points"]) == 4
+
+
+def test_the_specs_own_metrics_of_sweeps_are_compared_point_by_point(tmp_path: Path) -> None:
+    """``gbps`` moves by a half; ``loss`` may be negative, so that no ratio has an interval; ``gone`` has no value."""
+    dirs = [sweep(tmp_path / name, {64: [100, 100, 100, 100]}) for name in ("one", "two")]
+    for path, gbps in zip(dirs, (10.0, 15.0), strict=True):
+        told = json.loads((path / "sweep.json").read_text())
+        for place, turn in enumerate(told["turns"]):
+            turn["metrics"] = {"gbps": gbps + place / 10, "loss": -1.0 * place, "gone": None}
+        (path / "sweep.json").write_text(json.dumps(told))
+    compared = compare(*dirs)
+    own = {change.metric: change for change in compared.tasks if change.own}
+    assert list(own) == ["gbps", "loss"] and own["loss"].between is None
+    assert (own["gbps"].before, own["gbps"].after) == pytest.approx((10.15, 15.15))
+    assert own["gbps"].between == pytest.approx((15 / 10.3 - 1, 15.3 / 10 - 1))
+    assert failing(compared, ["gbps:20%"]) == ["rows=64.gbps is 49.3% higher: more than 20% away"]
+    row = next(line for line in text(compared).splitlines() if line.startswith("rows=64.gbps"))
+    assert row.split()[1:3] == ["10.15", "15.15"] and row.split()[-1] == "different"
 
 
 def test_too_few_repeats_tell_nothing(tmp_path: Path) -> None:

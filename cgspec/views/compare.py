@@ -206,7 +206,7 @@ def _task_names(compared: Compared) -> list[str]:
 
 def _rows(compared: Compared) -> list[tuple[str, ...]]:
     shown = set(_task_names(compared)[:MOST_TASKS])
-    tasks = [each for each in compared.tasks if each.task in shown and each.metric == compared.key]
+    tasks = [each for each in compared.tasks if each.task in shown and (each.metric == compared.key or each.own)]
     head = ("metric", "before", "after", "change", "95%", "effect", "")
     return [head, *map(_row, (*compared.run, *tasks))]
 
@@ -232,7 +232,7 @@ def _word(change: Change) -> str:
         return "not tested"
     if not change.significant:
         return "no difference"
-    return "worse" if change.for_the_worse > 0 else "better"
+    return "different" if change.own else "worse" if change.for_the_worse > 0 else "better"
 
 
 def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
