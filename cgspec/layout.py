@@ -21,14 +21,16 @@ from cgspec.steps import (
 )
 
 
-def lay_out(graph: Graph, *, transports: bool, devices: bool) -> Layout:
+def lay_out(graph: Graph, *, transports: bool, devices: bool, shared: bool = False) -> Layout:
     """The graph's layout.
 
     Args:
         transports: whether the tasks' transports are used (not in a rehearsal, not where nothing travels).
         devices: whether actors have GPUs, so that what the driver reads is copied to the host first.
+        shared: whether the writer's own actor may read what goes to others by accelerator; Ray's schedule of a
+            compiled graph breaks on it.
     """
-    return _Builder(graph, transports, devices).build()
+    return _Builder(graph, transports, devices, shared).build()
 
 
 @dataclass(frozen=True)
@@ -50,10 +52,11 @@ class _Out:
 
 
 class _Builder:
-    def __init__(self, graph: Graph, transports: bool, devices: bool) -> None:
+    def __init__(self, graph: Graph, transports: bool, devices: bool, shared: bool) -> None:
         self.graph = graph
         self.transports = transports
         self.devices = devices
+        self.shared = shared
         self.steps: list[list[Step]] = [[] for _ in graph.actors]
         self.binds: list[Bind] = []
         self.local: dict[TaskRef, FromPort] = {}
@@ -166,11 +169,11 @@ class _Builder:
     def _forwarded(self, singles: list[TaskRef], transport: Transport | None) -> bool:
         """Whether readers need steps of their own: one call has one transport, for all its returns and readers.
 
-        By accelerator, the driver cannot read, and the writer's own actor must not: Ray's schedule breaks on it.
+        By accelerator, the driver cannot read, nor the writer's own actor, unless that is ``shared``.
         """
         reads = [self.readers[ref] for ref in singles]
         if transport is not None:
-            mixed = any(reader.driver or reader.own for reader in reads)
+            mixed = any(reader.driver or (reader.own and not self.shared) for reader in reads)
             return len(singles) > 1 or (transport.kind != "shm" and mixed)
         return self.devices and any(reader.driver for reader in reads)
 

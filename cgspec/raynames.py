@@ -183,6 +183,19 @@ def redirect_raylet(say: Callable[[str], object]) -> Callable[[], None]:
     return lambda: setattr(worker, "print_to_stdstream", original)
 
 
+def wait_for_tensors(seconds: float) -> Callable[[], None]:
+    """Sets how long Ray Direct Transport waits for a tensor, in this process; then it gives the transfer up.
+
+    Returns:
+        What undoes it.
+    """
+    from ray._private import ray_constants
+
+    before = _need(ray_constants, "RDT_FETCH_FAIL_TIMEOUT_SECONDS")
+    ray_constants.RDT_FETCH_FAIL_TIMEOUT_SECONDS = seconds
+    return lambda: setattr(ray_constants, "RDT_FETCH_FAIL_TIMEOUT_SECONDS", before)
+
+
 NOISY = ("ray.dag.compiled_dag_node", "ray._private.serialization", "ray._private.worker")
 """Loggers that print tracebacks of what cgspec reports itself."""
 

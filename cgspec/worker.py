@@ -337,6 +337,10 @@ class Worker:
             value = to_host(value) if step.host else value
         return self._hand_out(ready, value, max(0, self.recorder.counts[ready.slot] - 1))
 
+    def rounds(self, number: int) -> int:
+        """How often the task of a step was run in this phase."""
+        return self.recorder.counts[self._steps[number].slot]
+
     def where(self) -> Spot:
         """Where the graph's thread is; called from another thread."""
         current, since = self._current, self._since

@@ -32,7 +32,7 @@ from cgspec.layout import lay_out
 from cgspec.payloads import Sendable, detach
 from cgspec.profilers import nsight
 from cgspec.quantities import show_duration
-from cgspec.steps import Chain, pick, sources_of
+from cgspec.steps import Chain, Layout, pick, sources_of
 
 PATIENCE = 60.0
 """Seconds that ordinary calls between phases may take at least: a profiler's first start takes several."""
@@ -48,7 +48,6 @@ class CompiledEngine:
     """See ``engines.Engine``."""
 
     kind = "compiled"
-    transports = True
     fuses = True
     channels = True
 
@@ -69,7 +68,7 @@ class CompiledEngine:
     def _take(self, graph: Graph, options: Options) -> None:
         """Everything that belongs to one graph, before it is compiled."""
         self.graph, self.options = graph, options
-        laid = lay_out(graph, transports=self.transports and not options.rehearse, devices=self._has_devices())
+        laid = self._lay_out()
         self.sources = sources_of(laid)
         self.strict = any(step.strict for steps in laid.steps for step in steps if not isinstance(step, Chain))
         self.layout = fuse(laid) if self.fuses and options.engine.fuse else laid
@@ -83,6 +82,9 @@ class CompiledEngine:
         self.began_first = 0.0
         self.reports_dir: pathlib.Path | None = None
         self._stack = contextlib.ExitStack()
+
+    def _lay_out(self) -> Layout:
+        return lay_out(self.graph, transports=not self.options.rehearse, devices=self._has_devices())
 
     def place(self) -> None:
         with self._timed("ray"):

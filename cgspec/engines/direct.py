@@ -1,5 +1,6 @@
-"""The direct engine: the same actors, called task by task from the driver; results go through the object store.
+"""The direct engine: the same actors, called task by task from the driver.
 
+Results go through the object store, or by Ray Direct Transport where the task's transport says so (see ``routes``).
 Slower than a compiled graph by the price of a call per task; it has no channels, buffers or capacity to be exceeded.
 """
 
@@ -7,16 +8,21 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import ray
 
-from cgspec.engines import Options
+from cgspec import raynames
+from cgspec.engines import Options, rdt
 from cgspec.engines.communicators import Store, StoreServer, patience
 from cgspec.engines.compiled import CompiledEngine
+from cgspec.engines.rdt import Lines, Station
 from cgspec.engines.turns import Seat, Turn, arriving, turns_of
-from cgspec.graph import Graph
+from cgspec.graph import Graph, Transport
+from cgspec.layout import lay_out
 from cgspec.payloads import ATOMS
+from cgspec.routes import routes_of
 from cgspec.steps import FromInput, FromPort, Layout
 
 THREADS = "graph"
@@ -27,35 +33,72 @@ class DirectEngine(CompiledEngine):
     """See ``engines.Engine``; of the compiled engine it differs in what a graph is."""
 
     kind = "direct"
-    transports = False
     fuses = False
     channels = False
 
     def __init__(self, graph: Graph, options: Options) -> None:
         super().__init__(graph, options)
         self.actors.also = {"concurrency_groups": {THREADS: 1}, "allow_out_of_order_execution": True}
+        if self.routes:
+            self.actors.also["enable_tensor_transport"] = True
+
+    def _lay_out(self) -> Layout:
+        """Of the transports, those that are routes are left."""
+        self.routes = routes_of(self.graph, rehearse=self.options.rehearse)
+        tasks = [
+            replace(task, transport=Transport("accelerator") if number in self.routes else None)
+            for number, task in enumerate(self.graph.tasks)
+        ]
+        routed = replace(self.graph, tasks=tuple(tasks))
+        return lay_out(routed, transports=True, devices=self._has_devices(), shared=True)
+
+    def place(self) -> None:
+        if self.routes:
+            rdt.register()
+        super().place()
+
+    def _fits(self, graph: Graph, options: Options) -> bool:
+        able = "enable_tensor_transport" in self.actors.also
+        return (able or not routes_of(graph, rehearse=options.rehearse)) and super()._fits(graph, options)
 
     def _compile(self) -> None:
         assert self.watchdog is not None
         self.watchdog.expect(self.options.engine.timeouts.first)
-        turns = turns_of(self.layout)
-        seats = self._seats()
+        turns, handles = turns_of(self.layout, self.routes), self.actors.handles
+        lines = Lines(self.layout, self.routes, handles)
+        self._plan(turns, lines)
+        try:
+            lines.open()
+        except Exception as error:
+            raise self._why(error) from None
+        self.binding = self.compiled = Calls(self.layout, turns, handles, lines)
+        self.watchdog.met()
+
+    def _plan(self, turns: Sequence[Turn], lines: Lines) -> None:
+        """Tells every actor its turns, and where it meets others."""
+        wait = patience(self.graph, self.options.engine.timeouts.stall)
+        self._stack.callback(raynames.wait_for_tensors(wait))
+        seats: dict[int, dict[int, Seat]] = {}
+        stations: dict[int, Station] = {}
+        if self.layout.meetings or "gloo" in lines.members:
+            self.store = StoreServer(wait)
+            seats, stations = self._seats(self.store.store), lines.stations(self.store.store)
         arguments = {
-            number: (tuple(t for t in turns if self.layout.binds[t.place].actor == number), seats.get(number, {}))
+            number: (
+                tuple(turn for turn in turns if self.layout.binds[turn.place].actor == number),
+                seats.get(number, {}),
+                stations.get(number),
+                wait,
+            )
             for number in range(len(self.graph.actors))
         }
         self.actors.ask("plan_turns", arguments, within=self._patience())
-        self.binding = self.compiled = Calls(self.layout, turns, self.actors.handles)
-        self.watchdog.met()
 
-    def _seats(self) -> dict[int, dict[int, Seat]]:
+    def _seats(self, store: Store) -> dict[int, dict[int, Seat]]:
         """By actor and group."""
-        if not self.layout.meetings:
-            return {}
-        self.store = StoreServer(patience(self.graph, self.options.engine.timeouts.stall))
         found: dict[int, dict[int, Seat]] = {}
         for group in self.layout.meetings:
-            for number, seat in _seats_of(self.graph, group, self.store.store).items():
+            for number, seat in _seats_of(self.graph, group, store).items():
                 found.setdefault(number, {})[group] = seat
         return found
 
@@ -75,13 +118,15 @@ class Calls:
     worker_task_refs: ClassVar[Mapping[Any, Any]] = {}
     is_teardown = False
 
-    def __init__(self, layout: Layout, turns: Sequence[Turn], handles: Sequence[Any]) -> None:
-        self.layout, self.turns = layout, turns
+    def __init__(self, layout: Layout, turns: Sequence[Turn], handles: Sequence[Any], lines: Lines) -> None:
+        self.layout, self.turns, self.lines = layout, turns, lines
         self.methods = [self._method(turn, handles[layout.binds[turn.place].actor]) for turn in turns]
         self.arriving = [arriving(layout, turn.place) for turn in turns]
         self.tokens: list[Any] = [None] * len(handles)
 
     def _method(self, turn: Turn, handle: Any) -> Any:
+        if turn.library is not None:
+            return handle.take_turn.options(tensor_transport=rdt.NAMES[turn.library], concurrency_group=THREADS)
         return handle.take_turn.options(num_returns=len(turn.sends) + 1, concurrency_group=THREADS)
 
     def arrange(self, inputs: Sequence[object], *, trigger: object = None) -> tuple[object, ...]:
@@ -96,12 +141,16 @@ class Calls:
             actor = self.layout.binds[turn.place].actor
             values = [given[_input(s)] if isinstance(s, FromInput) else made[s] for s in sources]
             answer = method.remote(turn.place, self.tokens[actor], *values)
-            *sent, self.tokens[actor] = answer if turn.sends else [answer]
+            if turn.library is not None:
+                sent, self.tokens[actor] = [answer], answer
+            else:
+                *sent, self.tokens[actor] = answer if turn.sends else [answer]
             made.update((FromPort(turn.place, port), ref) for port, ref in zip(turn.sends, sent, strict=True))
         return [made[port] for port in self.layout.reads]
 
     def teardown(self, kill_actors: bool = False) -> None:
         self.is_teardown = True
+        self.lines.close()
 
 
 def _input(source: FromInput) -> int:

@@ -18,6 +18,7 @@ from cgspec.worker import Born, Job, Worker, WorkerPhase
 
 if TYPE_CHECKING:
     from cgspec.engines.channels import Seen
+    from cgspec.engines.rdt import Station
     from cgspec.engines.turns import Seat, Turn
     from cgspec.profilers import WatchJob
 
@@ -98,11 +99,14 @@ class Host(Worker):
         seen = self.channels.finish(max(self.recorder.counts, default=0))
         return self.end(), seen
 
-    def plan_turns(self, turns: tuple[Turn, ...], seats: dict[int, Seat]) -> None:
-        """What this actor does in the direct engine."""
+    def plan_turns(
+        self, turns: tuple[Turn, ...], seats: dict[int, Seat], station: Station | None, patience: float
+    ) -> None:
+        """What this actor does in the direct engine; ``patience`` is how many seconds it waits for a tensor."""
         from cgspec.engines.turns import Turns
 
-        self.turns = Turns(self, turns, seats)
+        raynames.wait_for_tensors(patience)
+        self.turns = Turns(self, turns, seats, station)
 
     def take_turn(self, place: int, token: None, *values: object) -> object:
         return self.turns.take(place, values)

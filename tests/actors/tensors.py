@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import torch
 
 
@@ -15,3 +17,63 @@ class Matrix:
         square = torch.full((8, 8), float(x)) if not isinstance(x, torch.Tensor) else x
         product = square @ self.ones
         return float(product[0, 0])
+
+
+class Wrapped:
+    """A class of the user's with tensors in it, one of them a view that is not in one piece."""
+
+    def __init__(self, x: float) -> None:
+        self.plain = torch.full((3,), x)
+        self.turned = (torch.arange(6.0) + x).reshape(2, 3).t()
+        self.empty = torch.ones(0, 4)
+
+
+class Post:
+    """Sends and receives things made of tensors."""
+
+    def __init__(self) -> None:
+        self.kept = torch.zeros(256, 256)
+        self.last: object = None
+
+    def make(self, x, side=16):
+        if x < 0:
+            raise ValueError(f"negative: {x}")
+        return torch.full((side, side), float(x))
+
+    def add(self, x, y=1):
+        return x + y
+
+    def first(self, x):
+        return float(x.reshape(-1)[0])
+
+    def same(self, x):
+        """Its own tensor, which it changes at each call."""
+        self.kept += x
+        return self.kept
+
+    def spread(self, x):
+        return float(x.min()), float(x.max())
+
+    def two(self, x):
+        return torch.full((4,), float(x)), torch.full((4,), -float(x))
+
+    def thing(self, kind):
+        made = {
+            "tree": lambda: {"a": [torch.ones(2), "b"], "c": (1, None)},
+            "number": lambda: 3,
+            "nothing": lambda: None,
+            "turned": lambda: torch.arange(12).reshape(3, 4).t(),
+            "scalar": lambda: torch.tensor(2.5),
+            "half": lambda: torch.arange(4).to(torch.bfloat16),
+            "wrapped": lambda: Wrapped(2.0),
+            "complex": lambda: torch.tensor([1 + 2j, 3j]).conj(),
+            "sparse": lambda: torch.eye(3).to_sparse(),
+            "thread": lambda: [torch.ones(2), threading.Lock()],
+        }
+        return made[kind]()
+
+    def tell(self, x):
+        """What it is, as text."""
+        if isinstance(x, Wrapped):
+            x = vars(x)
+        return repr(x)
