@@ -77,7 +77,8 @@ class Chronicle:
         resolved = place | self._redactor.spec(said)
         self._folder.write("spec.yaml", self._redactor.yaml(self._job.text))
         self._folder.write("spec.resolved.yaml", as_yaml(resolved))
-        self._folder.write("plan.json", json.dumps(plan.as_data(self._job.graph), ensure_ascii=False) + "\n")
+        planned = plan.as_data(self._job.graph, self._job.spec, rehearse=self._job.rehearse)
+        self._folder.write("plan.json", json.dumps(planned, ensure_ascii=False) + "\n")
         for name, text in read_files(self._job.graph, self._job.root):
             self._folder.write(f"source/{name}", self._redactor.text(text))
         self._folder.append("samples.csv", SAMPLES_HEAD)

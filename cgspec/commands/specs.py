@@ -64,7 +64,8 @@ def plan_command(
     from cgspec.views import plan
 
     assert checked.graph is not None and checked.spec is not None
-    click.echo(json.dumps(plan.as_data(checked.graph), indent=2) if as_json else plan.text(checked.graph, checked.spec))
+    graph, read = checked.graph, checked.spec
+    click.echo(json.dumps(plan.as_data(graph, read), indent=2) if as_json else plan.text(graph, read))
     return 0
 
 

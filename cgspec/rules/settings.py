@@ -23,13 +23,23 @@ def ignored_setting(context: Context) -> Iterator[Finding]:
         for key in _CHANNELS:
             if key in engine.model_fields_set:
                 yield _ignored(f"{key} is of the compiled engine; {engine.kind} has no channels", ("engine", key))
-        for name, task in context.spec.tasks.items():
-            if task.transport is not None:
-                message = f"{name} has a transport; with engine {engine.kind} results travel through host memory"
-                yield Finding("ignored-setting", message, ("tasks", name, "transport"), "note", on="key")
+        yield from _transports(context)
     if engine.kind == "local":
         for key in sorted(engine.timeouts.model_fields_set):
             yield _ignored(f"{key} is not kept: the local engine runs in one process", ("engine", "timeouts", key))
+
+
+def _transports(context: Context) -> Iterator[Finding]:
+    """What an engine without channels does not take from a transport: ``local`` all of it."""
+    for name, task in context.spec.tasks.items():
+        path: Path = ("tasks", name, "transport")
+        if task.transport is not None and context.spec.engine.kind == "local":
+            message = f"{name} has a transport; with engine local nothing travels"
+            yield Finding("ignored-setting", message, path, "note", on="key")
+        elif task.transport is not None:
+            for key in sorted(task.transport.model_fields_set - {"kind"}):
+                message = f"{key} is of the compiled engine; with direct every tensor says what it is and where"
+                yield Finding("ignored-setting", message, (*path, key), "note", on="key")
 
 
 def _ignored(message: str, path: Path) -> Finding:

@@ -141,18 +141,21 @@ def _accelerated(context: Context) -> Iterator[Sender]:
 
 
 def transport_no_gpu(context: Context) -> Iterator[Finding]:
-    """An accelerator transport from or to an actor without a GPU."""
+    """An accelerator transport from or to an actor without a GPU; with ``direct``, gloo serves where none has one."""
     if context.spec.engine.kind == "local" or context.rehearse:
         return
     for sender in _accelerated(context):
-        actors = [actor for actor in _distinct(sender.actor, *sender.crossing) if actor.spec.num_gpus == 0]
+        both = _distinct(sender.actor, *sender.crossing)
+        actors = [actor for actor in both if actor.spec.num_gpus == 0]
         lacking = [actor for actor in actors if ("actors", actor.name) not in context.catalogue.incomplete]
-        if lacking:
+        if lacking and not (context.spec.engine.kind == "direct" and len(actors) == len(both)):
             names, others = _names(lacking), _names(sender.crossing)
             message = f"{sender.family.name} goes by accelerator from {sender.actor.name} to {others}, and "
             message += f"{names} {'have' if len(lacking) > 1 else 'has'} no GPU"
             why = "NCCL moves tensors between GPUs"
             fix = f"give {names} num_gpus: 1, or use transport: shm"
+            if len(actors) == len(both):
+                fix += ", or engine: direct, which sends by gloo between actors without GPUs"
             yield Finding("transport-no-gpu", message, sender.path, why=why, fix=fix, related=_here(lacking))
 
 

@@ -8,11 +8,41 @@ from typing import Any
 from cgspec.buffers import reserved
 from cgspec.graph import Actor, Edge, Graph, InputRef, Pack, TaskRef
 from cgspec.quantities import show_size
+from cgspec.routes import routes_of
 from cgspec.spec import Spec
 
 
-def as_data(graph: Graph) -> dict[str, Any]:
+class Ways:
+    """How the edges of a graph travel with the engine of its spec."""
+
+    def __init__(self, graph: Graph, spec: Spec, *, rehearse: bool = False) -> None:
+        self.graph, self.engine = graph, spec.engine.kind
+        self.routes = routes_of(graph, rehearse=rehearse) if self.engine == "direct" else {}
+
+    def of(self, edge: Edge) -> str:
+        """``host`` from the driver, ``local`` within a process, else by transport.
+
+        That is the declared one, ``shm`` by default, with the compiled engine; with ``direct`` it is ``gloo`` or
+        ``nccl`` by Ray Direct Transport, or ``store``, Ray's object store.
+        """
+        if self.engine == "local" or not (edge.crosses or isinstance(edge.source, InputRef)):
+            return "local"
+        if isinstance(edge.source, InputRef):
+            return "host"
+        if self.engine == "direct":
+            return self.routes.get(edge.source.task, "store")
+        transport = self.graph.tasks[edge.source.task].transport
+        return transport.kind if transport is not None else "shm"
+
+    @property
+    def to_driver(self) -> str:
+        """How results reach the driver."""
+        return "local" if self.engine == "local" else "host"
+
+
+def as_data(graph: Graph, spec: Spec, *, rehearse: bool = False) -> dict[str, Any]:
     """The shape of ``plan --json``."""
+    ways = Ways(graph, spec, rehearse=rehearse)
     actors = [
         {
             "name": actor.name,
@@ -22,28 +52,18 @@ def as_data(graph: Graph) -> dict[str, Any]:
         }
         for actor in graph.actors
     ]
-    return {"actors": actors, "edges": [_edge(graph, edge) for edge in graph.edges]}
+    return {"actors": actors, "edges": [_edge(graph, edge, ways) for edge in graph.edges]}
 
 
-def _edge(graph: Graph, edge: Edge) -> dict[str, Any]:
+def _edge(graph: Graph, edge: Edge, ways: Ways) -> dict[str, Any]:
     return {
         "from": graph.source_name(edge.source),
         "return": graph.return_name(edge.source),
         "to": graph.tasks[edge.to].name,
         "arg": edge.arg,
-        "transport": transport_of(graph, edge),
+        "transport": ways.of(edge),
         "bytes": bytes_of(graph, edge),
     }
-
-
-def transport_of(graph: Graph, edge: Edge) -> str:
-    """How an edge travels: ``host`` from the driver, ``local`` within an actor, else by transport (default ``shm``)."""
-    if isinstance(edge.source, InputRef):
-        return "host"
-    if not edge.crosses:
-        return "local"
-    transport = graph.tasks[edge.source.task].transport
-    return transport.kind if transport is not None else "shm"
 
 
 def bytes_of(graph: Graph, edge: Edge) -> int | None:
@@ -54,7 +74,8 @@ def bytes_of(graph: Graph, edge: Edge) -> int | None:
 
 def text(graph: Graph, spec: Spec) -> str:
     """The plan for people."""
-    return "\n".join([*_head(graph, spec), "", *_actors(graph), "", *_edges(graph), "", *_buffers(graph, spec)])
+    edges = _edges(graph, Ways(graph, spec))
+    return "\n".join([*_head(graph, spec), "", *_actors(graph), "", *edges, "", *_buffers(graph, spec)])
 
 
 def _head(graph: Graph, spec: Spec) -> Iterator[str]:
@@ -83,20 +104,24 @@ def _resources(actor: Actor) -> str:
     return ", ".join(parts) or "no resources"
 
 
-def _edges(graph: Graph) -> Iterator[str]:
+def _edges(graph: Graph, ways: Ways) -> Iterator[str]:
     yield "edges"
     for edge in graph.edges:
-        data = _edge(graph, edge)
+        data = _edge(graph, edge, ways)
         source = data["from"] + (f".{data['return']}" if data["return"] else "")
         size = f"  {show_size(data['bytes'])}" if data["bytes"] is not None else ""
         yield f"  {source} → {data['to']}({data['arg']})  {data['transport']}{size}"
     for name, value in graph.outputs:
         refs = value.items if isinstance(value, Pack) else (value,)
         read = ", ".join(graph.source_name(ref) for ref in refs)
-        yield f"  {read} → output {name}  host"
+        yield f"  {read} → output {name}  {ways.to_driver}"
 
 
 def _buffers(graph: Graph, spec: Spec) -> Iterator[str]:
+    if spec.engine.kind != "compiled":
+        where = "everything stays in this process" if spec.engine.kind == "local" else "each task is a call of its own"
+        yield f"buffers: none, {where}"
+        return
     total, count, window, largest = reserved(graph, spec)
     each = f"{window} in flight, up to {show_size(largest)} each"
     yield f"buffers: {_count(count, 'channel')}, {each}: {show_size(total)} reserved"
