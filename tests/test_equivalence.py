@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import copy
+import dataclasses
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,8 +25,9 @@ from cgspec.engines import ENGINES, Engine, Phase
 from cgspec.engines.local import LocalEngine
 from cgspec.feed import Feed
 from cgspec.fusion import fuse, fused_tasks
-from cgspec.graph import Graph
+from cgspec.graph import Graph, Transport
 from cgspec.outputs import assemble
+from cgspec.routes import routes_of
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 METHODS = {None: "run", 2: "pair", 0: "effect"}
@@ -179,6 +181,15 @@ def cluster() -> Iterator[None]:
     ray.shutdown()
 
 
+def sending(graph: Graph) -> Graph:
+    """The graph with a transport on two tasks of three."""
+    direct = Transport("accelerator")
+    tasks = [
+        dataclasses.replace(task, transport=direct if number % 3 else None) for number, task in enumerate(graph.tasks)
+    ]
+    return dataclasses.replace(graph, tasks=tuple(tasks))
+
+
 @dataclass
 class Reused:
     """One engine whose actors execute one case after the other; each graph finds new objects."""
@@ -188,10 +199,14 @@ class Reused:
     engine: Engine | None = None
     cases: int = 0
     fused: int = 0
+    sent: int = 0
 
     def execute(self, case: Case) -> None:
         given = options(self.kind, inflight=case.inflight, rehearse=True, engine={"fuse": self.fuse})
-        if self.engine is None:
+        if self.kind == "direct":
+            case = dataclasses.replace(case, graph=sending(case.graph))
+        if self.engine is None or (not self.sent and routes_of(case.graph, rehearse=True)):
+            self.end()  # the actors of graphs in which nothing is sent directly are not made for it
             self.engine = ENGINES[self.kind](case.graph, given)
             self.engine.place()
         else:
@@ -199,6 +214,7 @@ class Reused:
         self.engine.compile()
         execute(self.engine, case)
         self.cases += 1
+        self.sent += bool(routes_of(case.graph, rehearse=True))
         self.fused += bool(self.engine.fused)
 
     def end(self) -> None:
@@ -221,6 +237,7 @@ def test_engines_on_ray_agree_with_plain_python(kind: str, fuse: bool, cluster: 
         reused.end()
     assert reused.cases >= 30
     assert (reused.fused > 10) is (kind == "compiled" and fuse)
+    assert (reused.sent > 10) is (kind == "direct")
 
 
 def test_the_cases_use_the_whole_language() -> None:

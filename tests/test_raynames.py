@@ -133,3 +133,18 @@ def test_the_noisy_loggers_and_the_switches_are_still_used() -> None:
 def test_a_name_that_moved_is_named() -> None:
     with pytest.raises(raynames.Moved, match=r"Ray has moved .*worker_task_refs"):
         raynames.loop_refs(object())
+
+
+def test_the_wait_for_a_tensor_can_be_set() -> None:
+    from ray._private import ray_constants
+    from ray.experimental.rdt import rdt_manager
+
+    before = ray_constants.RDT_FETCH_FAIL_TIMEOUT_SECONDS
+    undo = raynames.wait_for_tensors(7.0)
+    try:
+        assert ray_constants.RDT_FETCH_FAIL_TIMEOUT_SECONDS == 7.0
+        waits = inspect.getsource(rdt_manager.RDTManager.get_rdt_objects)
+        assert "ray_constants.RDT_FETCH_FAIL_TIMEOUT_SECONDS" in waits
+    finally:
+        undo()
+    assert before == ray_constants.RDT_FETCH_FAIL_TIMEOUT_SECONDS

@@ -58,7 +58,7 @@ def unpack(value: object) -> object:
 def _parcel(value: object, library: Library) -> Parcel:
     packer = _Packer(library)
     try:
-        packer.dump(value)
+        packer.dump(value)  # type: ignore[no-untyped-call]
     except Unfit:
         raise
     except Exception as error:
