@@ -8,12 +8,12 @@ nobody elsewhere waits for a result of another one than the last.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from cgspec.steps import Bind, Call, Chain, FromInput, FromPort, Layout, Link, Source
+from cgspec.steps import Bind, Call, Chain, FromInput, FromPort, Layout, Link, Run, Source
 
 
 def fuse(layout: Layout) -> Layout:
@@ -167,19 +167,24 @@ def _find_readers(layout: Layout) -> _Readers:
     return _Readers(elsewhere, here)
 
 
-def chained(chain: Chain, run: Callable[..., object]) -> Callable[[tuple[object, ...]], object]:
-    """What a worker does for a chain: every task in turn, by ``run``; a value goes when its last reader has run."""
-    links, out = chain.links, chain.ports
+def chained(chain: Chain, run: Sequence[Run]) -> Run:
+    """What a worker does for a chain: every task in turn; a value goes when its last reader has run.
+
+    Args:
+        run: what each of the worker's steps does with the values that it reads.
+    """
+    links = [(run[link.step], link.reads, link.ports > 1, link.drops) for link in chain.links]
+    out = chain.ports
 
     def run_all(values: tuple[object, ...]) -> object:
         held: list[Any] = list(values)
-        for link in links:
-            handed = run(link.step, *[held[place] for place in link.reads])
-            if link.ports == 1:
-                held.append(handed)
-            else:
+        for call, reads, several, drops in links:
+            handed = call(tuple([held[place] for place in reads]))
+            if several:
                 held.extend(handed)  # type: ignore[arg-type]
-            for place in link.drops:
+            else:
+                held.append(handed)
+            for place in drops:
                 held[place] = None
         return held[out[0]] if len(out) == 1 else tuple([held[place] for place in out])
 

@@ -8,7 +8,7 @@ step the values of its ``reads`` by position, and look nowhere else.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -196,6 +196,10 @@ class Layout:
     reads: tuple[FromPort, ...]
     outputs: tuple[InputRef | Take, ...]
     meetings: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+
+
+Run = Callable[[tuple[object, ...]], object]
+"""What a worker does with the values that a step reads; it returns what the step hands out."""
 
 
 def pick(take: Take, values: list[object] | tuple[object, ...]) -> object:

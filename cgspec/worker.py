@@ -27,7 +27,7 @@ from cgspec.payloads import ATOMS, detach, to_host
 from cgspec.profilers import Ranges, Watch, WatchJob, make_watch
 from cgspec.raynames import READ_ERROR, read_error
 from cgspec.recorder import Held, Recorder, capacity_for
-from cgspec.shortcut import LONG, shortcut
+from cgspec.shortcut import shortcut
 from cgspec.steps import Chain, Enter, Forward, Leave, Step
 from cgspec.values import CannotMake, Scope
 
@@ -185,10 +185,8 @@ class Worker:
             self._pool = Pool(make)
         pool = self._pool if on_device else None
         self._device = DeviceRecorder(self.recorder.counts, iterations, pool) if pool is not None else None
-        self._short = [
-            *(shortcut(self, ready) if self._watch is None else None for ready in self._steps),
-            *(chained(chain, self.run) for chain in self._chains),
-        ]
+        steps = [shortcut(self, ready) for ready in self._steps]
+        self._calls = [*steps, *(chained(chain, steps) for chain in self._chains)]
 
     def end(self) -> WorkerPhase:
         """Ends the phase; the graph must be idle."""
@@ -202,10 +200,10 @@ class Worker:
 
     def run(self, number: int, *values: object) -> object:
         """Runs a step on the values of its ``reads``; what it hands out is a tuple where there are several ports."""
-        short = self._short[number]
-        if short is not None and (handed := short(values)) is not LONG:
-            return handed
-        ready = self._steps[number]
+        return self._calls[number](values)
+
+    def run_step(self, ready: Invocation, values: tuple[object, ...]) -> object:
+        """The long way through a step, which does all that there may be to do."""
         if ready.special is not None:
             return self._run_special(ready, ready.special, values)
         iteration = self.recorder.counts[ready.slot]
