@@ -94,7 +94,7 @@ def _bound(said: Any, metric: str) -> float:
 def _show(value: float, metric: str | None) -> str:
     if metric not in (*RUN_METRICS, *TASK_METRICS):
         return f"{value:.4g}"
-    return f"{value:.4g}/s" if metric == "throughput" else quantities.show_duration(value)
+    return quantities.show_rate(value) if metric == "throughput" else quantities.show_duration(value)
 
 
 def _compared(verdict: Verdict, value: float, bound: float, side: str, metric: str) -> Verdict:

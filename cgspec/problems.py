@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from typing import Any
 
 from pydantic import BaseModel
@@ -118,6 +118,7 @@ def _finding(problem: Any, data: Any) -> Finding:
     if kind in _NOUNS:
         noun = _ALSO.get(str(path[-1]) if path else "", _NOUNS[kind]) if kind.startswith("model") else _NOUNS[kind]
         fix = _SHAPES.get(path[0], "") if path and len(path) < 3 else ""
+        fix = fix or (_plain_word(problem["input"], ("true", "false")) if kind == "bool_type" else "")
         return Finding("wrong-type", f"{name} is {noun}, not {_show(problem['input'])}", path, fix=fix)
     if kind == "literal_error":
         choices = [part.strip().strip("'") for part in re.split(r",| or ", str(problem["ctx"]["expected"]))]
@@ -150,8 +151,19 @@ def _range_message(problem: Any) -> str:
 
 
 def _unknown_choice(name: str, value: Any, choices: list[str], path: Path) -> Finding:
-    offer = suggest(value, choices, noun="it is one of") if isinstance(value, str) else f"it is {' or '.join(choices)}"
-    return Finding("wrong-type", f"{name} cannot be {_show(value)}; {offer}", path)
+    known = [{"True": "true", "False": "false"}.get(choice, choice) for choice in choices]
+    offered = isinstance(value, str) and len(known) > 1
+    offer = suggest(value, known, noun="it is one of") if offered else f"it is {' or '.join(known)}"
+    return Finding("wrong-type", f"{name} cannot be {_show(value)}; {offer}", path, fix=_plain_word(value, known))
+
+
+def _plain_word(value: Any, known: Sequence[str]) -> str:
+    """What helps who writes a truth value as YAML 1.1 does, or as text."""
+    if not isinstance(value, str) or not {"true", "false"} & {*known}:
+        return ""
+    if value.lower() in ("yes", "no", "on", "off"):
+        return f"in YAML 1.2 {value} is text: write {' or '.join(known)}"
+    return f"write {value.lower()} without quotes" if value.lower() in known else ""
 
 
 def keys_of(path: Path) -> tuple[str, ...]:
@@ -193,7 +205,7 @@ def _show(value: Any) -> str:
         return "a list"
     if value is None:
         return "nothing"
-    text = repr(value)
+    text = str(value).lower() if isinstance(value, bool) else repr(value)
     return text if len(text) <= 40 else text[:37] + "..."
 
 

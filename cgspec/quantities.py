@@ -48,6 +48,11 @@ def show_duration(seconds: float) -> str:
     return f"{seconds * 1e9:.0f} ns"
 
 
+def show_rate(per_second: float) -> str:
+    """A rate for people: ``16,559/s``, ``82.1/s``."""
+    return f"{per_second:,.0f}/s" if per_second >= 100 else f"{per_second:.3g}/s"
+
+
 def show_size(count: float) -> str:
     """Bytes for people: ``64 MiB``, ``1.5 KiB``, ``12 B``."""
     for unit in ("GiB", "MiB", "KiB"):

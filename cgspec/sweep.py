@@ -29,7 +29,7 @@ INTERRUPTED = 130
 
 
 class Turn(BaseModel):
-    """One run of a sweep, in ``sweep.json``."""
+    """One run of a sweep, in ``sweep.json``; ``faults``: what ended it, and the expectations that failed."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -43,6 +43,7 @@ class Turn(BaseModel):
     p95_us: float | None = None
     throughput_per_s: float | None = None
     metrics: dict[str, float | None] = {}
+    faults: list[str] = []
 
 
 class SweepRecord(BaseModel):
@@ -191,6 +192,8 @@ def _middle(values: Sequence[float | None]) -> float | None:
 
 
 def _told(point: Point, repeat: int, result: Result, sweep: Path) -> Turn:
+    from cgspec.views.summary import faults
+
     measured = result.record.phase("measure")
     latency = measured.latency_us if measured is not None else None
     return Turn(
@@ -204,6 +207,7 @@ def _told(point: Point, repeat: int, result: Result, sweep: Path) -> Turn:
         p95_us=latency.p95 if latency is not None else None,
         throughput_per_s=measured.throughput_per_s if measured is not None else None,
         metrics=result.record.metrics,
+        faults=faults(result.record),
     )
 
 

@@ -48,12 +48,13 @@ def require(checked: Checked) -> None:
 
 
 def write(path: pathlib.Path, data: bytes) -> None:
-    """Writes a file.
+    """Writes a file, and makes the folders above it.
 
     Raises:
         UsageError: it cannot be written.
     """
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {(error.strerror or str(error)).lower()}") from None

@@ -10,7 +10,7 @@ from typing import Any
 from cgspec.comparing import ENOUGH, NEGLIGIBLE, Change, Compared
 from cgspec.diagnostics import suggest
 from cgspec.errors import UsageError
-from cgspec.quantities import show_duration
+from cgspec.quantities import show_duration, show_rate
 
 MOST_TASKS = 20
 """Tasks that text shows: those that changed significantly, then the largest changes."""
@@ -18,6 +18,8 @@ CAUTION = (
     "Two starts of the same spec differ too, by more than these intervals say: "
     "repeat both runs, alternating, before you rely on a small change."
 )
+MANY = 9.0
+"""A change from this on is told in times, not in percent."""
 SMALL = 0.2
 """Below this the caution is said."""
 
@@ -136,8 +138,8 @@ def verdict(compared: Compared) -> list[str]:
     culprits = compared.culprits
     if culprits:
         said.append(_blame(culprits[0], compared.noun))
-        if len(culprits) > 1:
-            said.append(f"{len(culprits) - 1} more {compared.noun}s changed as well.")
+        if more := len(culprits) - 1:
+            said.append(f"{more} more {compared.noun}{'s' * (more > 1)} changed as well.")
     elif compared.noun == "point":
         said.append(_no_point(compared))
     elif compared.tasks and (latency is None or latency.significant):
@@ -169,7 +171,7 @@ def _no_point(compared: Compared) -> str:
 
 def _blame(change: Change, noun: str) -> str:
     direction = "longer" if change.change > 0 else "less"
-    amount = f"{abs(change.change) * 100:.3g}% {direction}"
+    amount = f"{_size(change.change)} {direction}" if change.change < MANY else f"{_size(change.change)} as long"
     times = f"{show_duration(change.before)} → {show_duration(change.after)}"
     return f"{noun.capitalize()} {change.task} takes {amount}: {times}; no other {noun} changed by as much time."
 
@@ -184,12 +186,18 @@ def _percent(change: float) -> str:
     """``4.2% higher``."""
     if not math.isfinite(change):
         return "no longer zero"
-    shown = f"{abs(change) * 100:.3g}%"
-    return "the same" if change == 0 else f"{shown} higher" if change > 0 else f"{shown} lower"
+    if change >= MANY:
+        return f"{_size(change)} as high"
+    return "the same" if change == 0 else f"{_size(change)} higher" if change > 0 else f"{_size(change)} lower"
+
+
+def _size(change: float) -> str:
+    """``4.2%``, or ``145 times``."""
+    return f"{abs(change) * 100:.3g}%" if change < MANY else f"{1 + change:.3g} times"
 
 
 def _signed(change: float) -> str:
-    return f"{change * 100:+.1f}%" if change < 10 else f"{1 + change:.3g} times"
+    return f"{change * 100:+.1f}%" if change < MANY else _size(change)
 
 
 def _title(compared: Compared, which: int) -> str:
@@ -212,7 +220,7 @@ def _rows(compared: Compared) -> list[tuple[str, ...]]:
 
 
 def _row(change: Change) -> tuple[str, ...]:
-    show = _number if change.own else _rate if change.metric == "throughput" else show_duration
+    show = _number if change.own else show_rate if change.metric == "throughput" else show_duration
     between = "" if change.between is None else f"{_signed(change.between[0])} to {_signed(change.between[1])}"
     effect = "" if change.effect is None else f"{change.effect:+.2f}"
     moved = _signed(change.change) if math.isfinite(change.change) else "new"
@@ -221,10 +229,6 @@ def _row(change: Change) -> tuple[str, ...]:
 
 def _number(value: float) -> str:
     return f"{value:.4g}"
-
-
-def _rate(value: float) -> str:
-    return f"{value:,.4g}/s"
 
 
 def _word(change: Change) -> str:

@@ -20,7 +20,7 @@ BOTTLENECK = "bottleneck"
 def overlay(scene: Scene, record: Record, flows: Flows | None = None) -> Scene:
     """The scene with times; a family has those of its fastest and its slowest member, and the slowest one's colour."""
     measured = _Measured.of(record)
-    scene = put_where_it_ran(scene, record.actors)
+    scene = put_where_it_ran(scene, record.actors if record.engine != "local" else ())
     if not (measured.times or measured.shares or record.failure):
         return replace(scene, remark=_join(scene.remark, "the run has no times of its tasks"))
     clusters = tuple(measured.cluster(cluster) for cluster in scene.clusters)

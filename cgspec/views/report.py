@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cgspec.errors import UsageError
-from cgspec.quantities import show_duration, show_size
+from cgspec.quantities import show_duration, show_rate, show_size
 from cgspec.record import Record, load
 from cgspec.timeline import Segment, folder_of, read_phase
 from cgspec.views import charts, gantt, verdict
@@ -33,6 +33,7 @@ MOST_TEXT = 4_000
 """Characters of a value or a traceback, the last ones."""
 
 _PROLOGUE = re.compile(r"\A.*?(?=<svg)", re.DOTALL)
+_NUMBERS = re.compile(r"(?<=[ \[])\[\n\s*((?:[\d.eE+-]+,?\s+)+)\]")
 _GROUND = re.compile(r'<polygon fill="white" stroke="none"[^>]*/>\n')
 _SIZE = re.compile(r'<svg width="([0-9.]+)pt" height="([0-9.]+)pt"')
 
@@ -53,7 +54,7 @@ def report(run: str | Path, *, graph: Graph | None = None, clean: Callable[[str]
     record, run_dir = load(run), folder_of(run)
     source = resources.files(__package__).joinpath(FILE).read_text(encoding="utf-8")
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=harmless)
-    environment.filters["us"], environment.filters["rate"] = _us, _rate
+    environment.filters["us"], environment.filters["rate"] = _us, show_rate
     environment.filters["place"] = lambda place: place.removeprefix(f"{record.root}/")
     return environment.from_string(source).render(_about(record, run_dir, graph, clean))
 
@@ -134,7 +135,7 @@ def _cards(record: Record) -> Iterator[tuple[str, str, str]]:
         yield "p95", _us(times.p95), _interval(times.p95_ci)
         yield "p99", _us(times.p99), f"up to {_us(times.max)}"
     if measure is not None and measure.throughput_per_s is not None:
-        yield "throughput", _rate(measure.throughput_per_s), f"{record.inflight} in flight"
+        yield "throughput", show_rate(measure.throughput_per_s), f"{record.inflight} in flight"
     if measure is not None:
         errors = f"{measure.errors} raised" if measure.errors else f"of {measure.asked:,}"
         yield "iterations", f"{measure.iterations:,}", errors
@@ -158,7 +159,7 @@ def _limits(record: Record) -> Iterator[tuple[str, str, float, str]]:
     if found.busiest_actor_us and measure.throughput_per_s is not None:
         bound = 1e6 / found.busiest_actor_us
         part = min(100.0, measure.throughput_per_s / bound * 100)
-        said = f"{_rate(measure.throughput_per_s)} of the {_rate(bound)} that {found.busiest_actor} would allow"
+        said = f"{show_rate(measure.throughput_per_s)} of the {show_rate(bound)} that {found.busiest_actor} would allow"
         yield "throughput", f"{part:.0f}%", part, said
 
 
@@ -244,8 +245,14 @@ def _outputs(record: Record) -> Iterator[tuple[str, str]]:
     for which in ("first", "last"):
         if record.outputs.get(which) is not None:
             text = json.dumps(record.outputs[which], ensure_ascii=False)
-            text = text if len(text) <= 100 else json.dumps(record.outputs[which], indent=2, ensure_ascii=False)
+            text = text if len(text) <= 100 else _indented(record.outputs[which])
             yield which, text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + " …"
+
+
+def _indented(value: object) -> str:
+    """JSON on several lines, but shapes and the like on one."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    return _NUMBERS.sub(lambda found: "[" + ", ".join(found[1].replace(",", " ").split()) + "]", text)
 
 
 def _commands(record: Record, run_dir: Path) -> Iterator[tuple[str, str]]:
@@ -284,7 +291,3 @@ def _files(record: Record, run_dir: Path) -> Iterator[tuple[str, str]]:
 
 def _us(us: float) -> str:
     return show_duration(us / 1e6)
-
-
-def _rate(rate: float) -> str:
-    return f"{rate:,.0f}/s" if rate >= 100 else f"{rate:.3g}/s"

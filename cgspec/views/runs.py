@@ -11,7 +11,7 @@ from typing import Any
 from cgspec.diagnostics import suggest
 from cgspec.errors import UsageError
 from cgspec.folder import LATEST
-from cgspec.quantities import show_duration
+from cgspec.quantities import show_duration, show_rate
 from cgspec.record import load
 from cgspec.views.summary import WORDS
 
@@ -123,7 +123,7 @@ def _row(entry: Entry) -> tuple[str, str, str, str, str, str]:
     if entry.status == "sweep":
         ended = f"sweep: {entry.remark}"
     latency = "" if entry.p50_us is None else show_duration(entry.p50_us / 1e6)
-    rate = "" if entry.throughput_per_s is None else f"{entry.throughput_per_s:,.4g}/s"
+    rate = "" if entry.throughput_per_s is None else show_rate(entry.throughput_per_s)
     return entry.started[:19].replace("T", " "), entry.name, ended, latency, rate, entry.path
 
 

@@ -10,7 +10,7 @@ from typing import IO, Any
 
 from cgspec.diagnostics import Finding, finding_data
 from cgspec.errors import CgspecError, RunError, SpecError
-from cgspec.quantities import show_duration
+from cgspec.quantities import show_duration, show_rate
 from cgspec.record import FailureRecord, PhaseRecord, Record, TaskRecord, Times, VerdictRecord
 from cgspec.views.clocks import clocks
 
@@ -106,7 +106,7 @@ def _phase_row(phase: PhaseRecord, inflight: int) -> tuple[str, ...]:
     count = f"{phase.iterations}" if phase.iterations == phase.asked else f"{phase.iterations} of {phase.asked}"
     times = phase.latency_us
     shown = [_us(times.p50), _us(times.p95), _us(times.p99)] if times else ["", "", ""]
-    rate = "" if phase.throughput_per_s is None else _rate(phase.throughput_per_s)
+    rate = "" if phase.throughput_per_s is None else show_rate(phase.throughput_per_s)
     remarks = [f"under {phase.profiled}"] * bool(phase.profiled) + [f"{phase.errors} raised"] * bool(phase.errors)
     return phase.name, count, *shown, rate, ", ".join(remarks)
 
@@ -160,7 +160,7 @@ def _limits(record: Record) -> Iterator[Line]:
     shown = " → ".join(path if len(path) <= 8 else [*path[:3], "…", *path[-3:]])
     yield Line()
     yield Line(f"critical path: {_us(found.critical_path_us)} ({shown})")
-    rate = f", so at most {_rate(1e6 / found.busiest_actor_us)}" if found.busiest_actor_us else ""
+    rate = f", so at most {show_rate(1e6 / found.busiest_actor_us)}" if found.busiest_actor_us else ""
     most = f" (most of it {found.busiest_task})" if _several(record, found.busiest_actor) else ""
     yield Line(f"busiest actor: {found.busiest_actor}, {_us(found.busiest_actor_us)} an iteration{most}{rate}")
     if found.advice:
@@ -197,14 +197,26 @@ def _expect(record: Record) -> Iterator[Line]:
         yield Line(f"  … {len(wanting) - MOST_VERDICTS} more in run.json")
 
 
-def _verdict(verdict: VerdictRecord) -> Iterator[Line]:
+def faults(record: Record) -> list[str]:
+    """What ended a run, and the expectations that failed, a line each."""
+    ended = [record.failure.message.partition("\n")[0]] if record.failure is not None else []
+    failed = [verdict for verdict in record.expect if verdict.passed is False]
+    return ended + [f"{_which(verdict)}: expected {verdict.expected}, found {verdict.found}" for verdict in failed]
+
+
+def _which(verdict: VerdictRecord) -> str:
+    """What was expected, where the spec says so, and how often it failed."""
     place = f" ({verdict.file}:{verdict.line})" if verdict.file else ""
+    times = f", iteration {verdict.iteration}" if verdict.iteration is not None else ""
+    return verdict.what + place + times + (f" ({verdict.failed} of {verdict.looked} failed)" * (verdict.looked > 1))
+
+
+def _verdict(verdict: VerdictRecord) -> Iterator[Line]:
     if verdict.passed is None:
+        place = f" ({verdict.file}:{verdict.line})" if verdict.file else ""
         yield Line(f"  - {verdict.what}{place}: {verdict.found}", "yellow")
         return
-    times = f", iteration {verdict.iteration}" if verdict.iteration is not None else ""
-    times += f" ({verdict.failed} of {verdict.looked} failed)" if verdict.looked > 1 else ""
-    yield Line(f"  ✗ {verdict.what}{place}{times}", "red")
+    yield Line(f"  ✗ {_which(verdict)}", "red")
     yield Line(f"      expected  {verdict.expected}")
     yield Line(f"      found     {verdict.found}")
 
@@ -257,7 +269,7 @@ def next_command(record: Record) -> str | None:
     """What a user would type next; None where nothing suggests itself."""
     failure = record.failure
     if record.status == "not-able" and not record.rehearsal and any(actor.num_gpus for actor in record.actors):
-        return f"{_command(record)} --rehearse"
+        return f"{_command(record)}{_engine(record)} --rehearse"
     if failure is not None:
         again = failure.iteration is not None and failure.task is not None and failure.kind in LOCAL_KINDS
         return f"{_command(record)} --only {failure.iteration} --engine local" if again else None
@@ -268,13 +280,14 @@ def next_command(record: Record) -> str | None:
     traces = [name for phase in record.phases for name in phase.files if name.endswith(".json.gz")]
     if traces:
         return f"open https://ui.perfetto.dev and load {record.run_dir}/{traces[0]}"
-    return f"{_command(record)} --profile torch" if record.status == "passed" else None
+    return f"{_command(record)}{_engine(record)} --profile torch" if record.status == "passed" else None
 
 
 LOCAL_KINDS = ("raised", "arity")
 """Failures that the local engine repeats; others belong to processes and their borders."""
 FLAGS = ("variant", "engine.kind", "profile", "run.iterations")
-"""Overrides that have flags of their own; of these only the variant belongs in a suggestion."""
+"""Overrides that have flags of their own; of these the variant belongs in every suggestion, and the engine in those
+that do not choose another one."""
 
 
 def _command(record: Record) -> str:
@@ -286,16 +299,17 @@ def _command(record: Record) -> str:
     return shlex.join(words)
 
 
+def _engine(record: Record) -> str:
+    said = record.overrides.get("engine.kind")
+    return f" --engine {said}" if said else ""
+
+
 def _scalar(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
 def _us(us: float) -> str:
     return show_duration(us / 1e6)
-
-
-def _rate(rate: float) -> str:
-    return f"{rate:,.0f}/s" if rate >= 100 else f"{rate:.3g}/s"
 
 
 def _table(rows: Sequence[Sequence[str]]) -> Iterator[Line]:

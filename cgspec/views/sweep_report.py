@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from cgspec.comparing import SWEEP
 from cgspec.errors import UsageError
-from cgspec.quantities import show_duration
+from cgspec.quantities import show_duration, show_rate
 from cgspec.views import curves, report
 from cgspec.views.curves import Turn, tell
 
@@ -85,6 +85,9 @@ def _about(sweep: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         "left_out": len(rows) - len(rows[:MOST_ROWS]),
         "best": list(_best(turns)),
         "charts": list(_charts(turns, metrics)),
+        "faults": [(_point(turn), turn["repeat"] + 1, fault) for turn in turns for fault in turn.get("faults", [])][
+            :MOST_ROWS
+        ],
     }
 
 
@@ -167,7 +170,7 @@ def _us(us: float | None) -> str:
 
 
 def _rate(rate: float | None) -> str:
-    return "" if rate is None else f"{rate:,.0f}/s" if rate >= 100 else f"{rate:.3g}/s"
+    return "" if rate is None else show_rate(rate)
 
 
 def _number(value: float | None) -> str:

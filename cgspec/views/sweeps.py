@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from cgspec.quantities import show_duration
+from cgspec.quantities import show_duration, show_rate
 from cgspec.sweep import Row, Sweep, rows
+from cgspec.sweeping import points
 
 REPORT = "report.html"
+MOST_FAULTS = 10
 HEAD = ("point", "runs", "status", "p50", "spread", "p95", "throughput")
 
 
@@ -23,7 +25,18 @@ def text(sweep: Sweep) -> str:
     left = "" if done == planned else f" ({planned - done} left: --resume {sweep.path})"
     head = [f"{sweep.name}: {done} of {planned} runs{left}", f"sweep folder: {sweep.path}"]
     head += [f"report: {sweep.path / REPORT}"] if (sweep.path / REPORT).is_file() else []
-    return "\n".join([*head, "", *lines])
+    return "\n".join([*head, "", *lines, *_faults(sweep)])
+
+
+def _faults(sweep: Sweep) -> Iterator[str]:
+    """What was wrong, by run."""
+    labels = {point.number: point.label for point in points(sweep.spec)}
+    told = [
+        f"{labels[turn.point]}, run {turn.repeat + 1}: {fault}" for turn in sweep.record.turns for fault in turn.faults
+    ]
+    yield from ["", *told[:MOST_FAULTS]] if told else []
+    if len(told) > MOST_FAULTS:
+        yield f"… {len(told) - MOST_FAULTS} more in sweep.json"
 
 
 def _cells(row: Row, names: Sequence[str]) -> Sequence[str]:
@@ -34,7 +47,7 @@ def _cells(row: Row, names: Sequence[str]) -> Sequence[str]:
         _us(row.p50_us),
         "" if row.spread is None else f"{row.spread:.1%}",
         _us(row.p95_us),
-        "" if row.throughput_per_s is None else f"{row.throughput_per_s:.4g}/s",
+        "" if row.throughput_per_s is None else show_rate(row.throughput_per_s),
         *("" if (value := row.metrics.get(name)) is None else f"{value:.4g}" for name in names),
     )
 
