@@ -157,9 +157,14 @@ def test_viz_to_stdout_is_the_picture_alone(project):
     assert done.stdout.startswith("digraph")
 
 
-def test_viz_into_a_folder_that_is_not_there_is_a_sentence(project):
-    done = cgspec("viz", spec_in(project, GOOD).name, "-o", "no/where.png", cwd=project)
-    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+@pytest.mark.parametrize("verb", ["viz", "export"])
+def test_what_is_written_gets_the_folders_above_it_or_a_sentence(project, verb):
+    name = spec_in(project, GOOD).name
+    done = cgspec(verb, name, "-o", "new/folder/made.svg", cwd=project)
+    assert (done.returncode, done.stdout) == (0, "new/folder/made.svg\n")
+    assert (project / "new/folder/made.svg").stat().st_size > 500
+    done = cgspec(verb, name, "-o", f"{name}/made.svg", cwd=project)  # a file is in the way
+    assert (done.returncode, "cannot be written" in done.stderr, "Traceback" in done.stderr) == (2, True, False)
 
 
 def test_plan_as_json_has_the_stable_shape(project):

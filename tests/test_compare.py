@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,14 @@ def test_the_task_that_takes_longer_is_named(run: Path, slower: Path) -> None:
     assert latency.metric == "latency.p50" and latency.significant and latency.change > 0.02
     said = verdict(compared)
     assert said[-2].startswith("Task model.1 takes 10% longer: ") and said[-1] == CAUTION
+
+
+def test_a_change_that_is_too_large_for_percent_is_told_in_times(run: Path, tmp_path: Path) -> None:
+    slow = copy(run, tmp_path / "slow")
+    slow_down(slow, "model.1", 40)
+    said = " ".join(verdict(compare(run, slow)))
+    assert "Task model.1 takes 40 times as long: " in said and re.search(r"latency.p50 is [\d.]+ times as high", said)
+    assert "e+" not in text(compare(run, slow))
 
 
 def test_the_other_way_round_it_takes_less(run: Path, slower: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cgspec.quantities import duration, show_duration, show_size, size
+from cgspec.quantities import duration, show_duration, show_rate, show_size, size
 
 
 @pytest.mark.parametrize(
@@ -88,3 +88,10 @@ def test_durations_are_shown_with_three_digits(seconds: float, shown: str) -> No
 )
 def test_sizes_are_shown_in_binary_units(count: int, shown: str) -> None:
     assert show_size(count) == shown
+
+
+@pytest.mark.parametrize(
+    ("rate", "shown"), [(16_559.4, "16,559/s"), (82.11, "82.1/s"), (0.0314, "0.0314/s"), (1e6, "1,000,000/s")]
+)
+def test_rates_are_shown_without_exponents(rate: float, shown: str) -> None:
+    assert show_rate(rate) == shown

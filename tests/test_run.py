@@ -14,7 +14,7 @@ from cgspec.errors import Failure, RunError, SpecError, UsageError
 from cgspec.graph import InputRef, Pack, TaskRef
 from cgspec.record import load
 from cgspec.running import run
-from cgspec.views.summary import error_json, text, to_json
+from cgspec.views.summary import error_json, next_command, text, to_json
 
 
 def test_a_run_on_the_local_engine_passes_and_leaves_its_folder(tmp_path: Path) -> None:
@@ -146,6 +146,11 @@ def test_a_task_that_raises_ends_the_run_with_everything_that_is_known(tmp_path:
     assert len(rows) >= 8
     saved = json.loads((result.run_dir / "failed-inputs.json").read_text())
     assert saved == {"phase": "measure", "iteration": 7, "inputs": {"x": 7}}
+
+
+def test_what_to_do_next_keeps_the_engine_that_was_asked_for(tmp_path: Path) -> None:
+    made = replace(job(one("echo", 1), tmp_path), overrides={"engine.kind": "local", "run.iterations": "3"})
+    assert str(next_command(run(made).record)).endswith("--engine local --profile torch")
 
 
 def test_on_error_continue_counts_what_raised_and_goes_on(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def test_runs_come_newest_first_with_how_they_ended(out: Path) -> None:
 def test_the_table_says_what_is_known(out: Path) -> None:
     lines = text(runs(out)).splitlines()
     assert lines[0].split() == ["when", "(UTC)", "name", "how", "it", "ended", "p50", "throughput", "folder"]
-    assert lines[4].split()[:7] == ["2026-11-30", "08:00:00", "one", "passed", "1.5", "ms", "666.6/s"]
+    assert lines[4].split()[:7] == ["2026-11-30", "08:00:00", "one", "passed", "1.5", "ms", "667/s"]
     assert "killed" in lines[2]
     assert lines[5].startswith("  2026-11-30T10-00-00Z-dddddd: ") and "it has no run.json" in lines[5]
     assert "is no record of a run" in lines[6]

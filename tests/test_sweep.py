@@ -101,9 +101,19 @@ def test_the_specs_own_metrics_are_columns_of_the_table(spec):
 def test_a_point_that_fails_does_not_keep_the_others_from_running(spec):
     spec.write_text(spec.read_text().replace("a.inc", "a.fail").replace("i + 1 + k", "i + k"))
     done = cgspec("run", spec.name, "--json", cwd=spec.parent)
-    statuses = {(turn["values"]["vars.k"], turn["status"]) for turn in json.loads(done.stdout)["runs"]}
+    runs = json.loads(done.stdout)["runs"]
     assert done.returncode == 4
-    assert statuses == {(1, "task-raised"), (2, "task-raised")}
+    assert {(turn["values"]["vars.k"], turn["status"]) for turn in runs} == {(1, "task-raised"), (2, "task-raised")}
+    assert all("three is 3" in turn["faults"][0] for turn in runs)
+
+
+def test_a_sweep_says_which_expectation_failed_where(spec):
+    spec.write_text(spec.read_text().replace("i + 1 + k", "i + 2").replace("run.inflight: [1, 4]", "run.inflight: [4]"))
+    spec.write_text(spec.read_text().replace("exclude: [{vars.k: 2, run.inflight: 4}], repeats: 2", "repeats: 1"))
+    done = cgspec("run", spec.name, cwd=spec.parent)
+    wrong = "output t equals (swept.yaml:9), iteration 0 (4 of 4 failed): expected 2, found 3"
+    assert done.stdout.splitlines()[-1] == f"vars.k=2 run.inflight=4, run 1: {wrong}"
+    assert f"{wrong}</li>" in (spec.parent / "runs" / "swept" / "latest" / "report.html").read_text()
 
 
 def test_a_sweep_goes_on_where_it_was_and_only_with_the_same_spec(spec):

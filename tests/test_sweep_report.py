@@ -78,7 +78,10 @@ def test_the_table_has_medians_and_links_to_the_reports_that_there_are(tmp_path:
 
 
 def test_it_loads_nothing_and_texts_are_escaped(tmp_path: Path) -> None:
-    page = sweep_report.page(sweep(tmp_path / "s", [turn(0, n="<script>alert(1)</script>"), turn(1, n=2)], name="<b>&"))
+    nasty = "<script>alert(1)</script>"
+    wrong = turn(1, n=2) | {"faults": [nasty, "]]> --> %7B{{ 7 * 7 }}"]}
+    page = sweep_report.page(sweep(tmp_path / "s", [turn(0, n=nasty), wrong], name="<b>&"))
+    assert "]]&gt; --&gt; %7B{{ 7 * 7 }}" in page
     assert "<script" not in page and "<b>&" not in page and "&lt;b&gt;&amp;" in page
     assert "http://" not in page and "https://" not in page
 

@@ -18,7 +18,7 @@ from cgspec.views.labels import (
 )
 from cgspec.views.lanes import Pins, idle_box, pin_down
 from cgspec.views.layout import place
-from cgspec.views.palette import FRAME, GROUND, INK, MUTED, PAPER, STROKES, Stroke, outline, wash
+from cgspec.views.palette import FRAME, GROUND, INK, MUTED, PAPER, PLATE, STROKES, Stroke, outline, wash
 from cgspec.views.scene import Box, Cluster, Link, Node, Scene
 from cgspec.views.taming import quote, quote_lines, tell_all
 
@@ -28,7 +28,7 @@ LABELLED = 150
 _SHAPES = {
     "input": 'shape=cds style="filled" fillcolor="#ffffff" margin="0.18,0.11"',
     "output": 'shape=ellipse peripheries=2 style="filled" fillcolor="#ffffff" margin="0.06,0.03"',
-    "plate": 'shape=box style="filled" fillcolor="#ead9ee" color="#7B3F8C" penwidth=2 margin="0.1,0.05"',
+    "plate": f'shape=box style="filled" fillcolor="{PLATE}" color="#7B3F8C" penwidth=2 margin="0.1,0.05"',
 }
 
 

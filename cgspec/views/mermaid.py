@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from cgspec.views.labels import LINE_LENGTH, MARKS, MOST_LINES, NAME_LENGTH, ROLES
-from cgspec.views.palette import FRAME, GROUND, INK, STROKES, Carrier, fill, outline, wash
+from cgspec.views.palette import FRAME, GROUND, INK, MUTED, PAPER, PLATE, STROKES, Carrier, fill, outline, wash
 from cgspec.views.scene import Box, Cluster, Link, Node, Scene
 from cgspec.views.taming import shorten
 
@@ -87,13 +87,19 @@ def _styles(scene: Scene) -> Iterator[str]:
     if scene.nodes:
         yield f"  classDef host fill:{GROUND},stroke:{FRAME},color:{INK}"
         yield f"  class {','.join(node.id for node in scene.nodes)} host"
+    grounds = {"plate": (PLATE, STROKES["group"].colour), "terminal": (PAPER, MUTED)}
+    for kind, (ground, stroke) in grounds.items():
+        boxes = [box.id for box in scene.terminals if (box.kind == "plate") == (kind == "plate")]
+        if boxes:
+            yield f"  classDef {kind} fill:{ground},stroke:{stroke},color:{INK}"
+            yield f"  class {','.join(boxes)} {kind}"
     unread = [box.id for box in scene.boxes if box.role == "unread"]
     yield from [f"  style {box} stroke-dasharray:5 3" for box in unread]
     yield from (f"  style {box.id} {_measured(box)}" for box in scene.boxes if box.heat)
-    for carrier, stroke in STROKES.items():
+    for carrier, line in STROKES.items():
         places = [str(place) for place, link in enumerate(scene.links) if link.carrier == carrier]
         if places:
-            yield f"  linkStyle {','.join(places)} stroke:{stroke.colour},stroke-width:{stroke.width}px"
+            yield f"  linkStyle {','.join(places)} stroke:{line.colour},stroke-width:{line.width}px"
 
 
 def _measured(box: Box) -> str:

@@ -15,6 +15,8 @@ MUTED = "#5f5f5f"
 PAPER = "#ffffff"
 GROUND, FRAME = "#f5f5f2", "#8a8a86"
 """Behind and around the actors of one node."""
+PLATE = "#ead9ee"
+"""Behind the name of a collective."""
 
 _HUES = ("#77AADD", "#EE8866", "#44BB99", "#EEDD88", "#FFAABB", "#BBCC33", "#99DDFF", "#AAAA00")
 _ROUNDS = ((PAPER, 0.12), (PAPER, 0.55), ("#000000", 0.18))

@@ -231,3 +231,17 @@ def test_what_users_expect_to_work_is_clean(what: str) -> None:
     checked = of(CLEAN[what])
     assert checked.findings == ()
     assert checked.graph is not None
+
+
+@pytest.mark.parametrize(
+    ("said", "message", "fix"),
+    [
+        ("yes", "finite cannot be 'yes'; it is true", "in YAML 1.2 yes is text: write true"),
+        ('"True"', "finite cannot be 'True'; it is true", "write true without quotes"),
+        ("false", "finite cannot be false; it is true", ""),
+        ("null", "nothing is expected of the output", "add equals, "),
+    ],
+)
+def test_truth_values_are_spoken_of_in_the_words_of_yaml(said: str, message: str, fix: str) -> None:
+    (finding,) = of(spec(more=f"expect: [{{output: u, finite: {said}}}]\n")).findings
+    assert finding.message == message and finding.fix.startswith(fix)
