@@ -46,16 +46,20 @@ def place(text: str, *, engine: str = "dot", amend: Callable[[Any], None] | None
         return str(placed.to_string())
 
 
-def draw(placed: str, form: str, *, dpi: float | None = None) -> bytes:
-    """Renders DOT text with the place of everything in a format of Graphviz: ``svg``, ``png``, ``pdf``."""
+def draw(text: str, form: str, *, engine: str = "nop2", dpi: float | None = None) -> bytes:
+    """Renders DOT text in a format of Graphviz: ``svg``, ``png``, ``pdf``.
+
+    Args:
+        engine: ``nop2`` where the text says the place of everything, ``nop`` where it says that of nodes.
+    """
     import pygraphviz
 
     graph: Any = pygraphviz.AGraph
     with _ONE_AT_A_TIME, _no_chatter():
-        drawing = graph(string=placed)
+        drawing = graph(string=text)
         if dpi is not None:
             drawing.graph_attr["dpi"] = f"{dpi:.2f}"
-        drawn = bytes(drawing.draw(format=form, prog="nop2"))
+        drawn = bytes(drawing.draw(format=form, prog=engine))
     return _DATE.sub(_no_date, drawn, count=1) if form == "pdf" else drawn
 
 
@@ -64,16 +68,15 @@ def _no_date(found: re.Match[bytes]) -> bytes:
     return b"19700101000000" + (b"+00'00" if found[1] else b"Z")
 
 
-def draw_png(placed: str) -> bytes:
+def draw_png(text: str, *, engine: str = "nop2") -> bytes:
     """A PNG in twice a screen's resolution, or in the finest that keeps a huge picture within bounds."""
-    dpi = png_dpi(placed)
+    dpi = _dpi(text if engine == "nop2" else place(text, engine=engine))
     if has_fonts():
-        return draw(placed, "png", dpi=dpi)
-    return draw(_plain_letters(placed), "png:gd", dpi=min(dpi, FINE_DPI / 2))
+        return draw(text, "png", engine=engine, dpi=dpi)
+    return draw(_plain_letters(text), "png:gd", engine=engine, dpi=min(dpi, FINE_DPI / 2))
 
 
-def png_dpi(placed: str) -> float:
-    """The resolution of a PNG, in dots per inch."""
+def _dpi(placed: str) -> float:
     found = _BOUNDS.search(placed)
     assert found is not None
     left, low, right, high = (float(number) / 72 for number in found[1].split(","))

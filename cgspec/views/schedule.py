@@ -17,7 +17,7 @@ from cgspec.quantities import show_duration
 from cgspec.views.charts import steps as round_numbers
 from cgspec.views.facts import count_of, task_facts, tell_actor
 from cgspec.views.labels import SANS, row_label, schedule_label
-from cgspec.views.layout import draw, draw_png, place
+from cgspec.views.layout import draw, draw_png
 from cgspec.views.palette import INK, MUTED, STROKES, fill, outline
 from cgspec.views.ran import Ran
 from cgspec.views.svg import draw_svg
@@ -217,20 +217,16 @@ def _as_it_ran(ran: Ran, top: float, width: float) -> Panel:
     return Panel("ran", top, width, bars, ticks, "time")
 
 
-def _placed(schedule: Schedule) -> str:
-    return place(schedule.write(), engine="nop")
-
-
 def _png(schedule: Schedule) -> bytes:
-    return draw_png(_placed(schedule))
+    return draw_png(schedule.write(), engine="nop")
 
 
 def _svg(schedule: Schedule) -> bytes:
-    return draw_svg(_placed(schedule), schedule.tooltips()).encode()
+    return draw_svg(schedule.write(), schedule.tooltips(), engine="nop").encode()
 
 
 def _pdf(schedule: Schedule) -> bytes:
-    return draw(_placed(schedule), "pdf")
+    return draw(schedule.write(), "pdf", engine="nop")
 
 
 def _dot(schedule: Schedule) -> bytes:

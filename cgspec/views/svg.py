@@ -22,8 +22,8 @@ def write_svg(scene: Scene) -> str:
     return draw_svg(place_scene(scene), tell_tooltips(scene))
 
 
-def draw_svg(placed: str, tooltips: Mapping[str, Sequence[str]]) -> str:
-    """DOT text with the place of everything as Graphviz's SVG.
+def draw_svg(text: str, tooltips: Mapping[str, Sequence[str]], *, engine: str = "nop2") -> str:
+    """DOT text as Graphviz's SVG; ``engine``: as ``draw`` takes it.
 
     Browsers show ``title`` elements on hovering, so these get the lines that ``tooltips`` has for an id instead of
     Graphviz's names of nodes.
@@ -33,7 +33,7 @@ def draw_svg(placed: str, tooltips: Mapping[str, Sequence[str]]) -> str:
         lines = tooltips.get(found[2], ())
         return found[1] + (f"<title>{html.escape(chr(10).join(lines))}</title>" if lines else "")
 
-    drawn = draw(placed, "svg").decode()
+    drawn = draw(text, "svg", engine=engine).decode()
     return _TITLE.sub(retitle, _LINK.sub("<a>", _DOCTYPE.sub("", drawn, count=1)))
 
 
