@@ -5,10 +5,14 @@ A test per function fails when Ray moves the name. Nothing here imports ray at m
 
 from __future__ import annotations
 
+import contextlib
+import os
 import pathlib
+import shutil
+import socket
 import time
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -143,6 +147,97 @@ def count_gpus() -> int:
     return present if visible is None else min(present, len(visible))
 
 
+UNNEEDED = ("start_api_server", "start_monitor", "start_log_monitor")
+"""What Ray's node starts for others: the dashboard's server, the autoscaler, the forwarding of logs to the driver."""
+AGENT_PORTS = ("METRICS_AGENT_PORT_NAME", "METRICS_EXPORT_PORT_NAME", "DASHBOARD_AGENT_LISTEN_PORT_NAME")
+"""What the raylet waits to be told by the dashboard's agent; -1 is its word for a service that there is not."""
+PARTING = 5.0
+"""Seconds that the workers of a Ray that was shut down get to be gone."""
+BY_PIPE = "RAY_enable_pipe_based_agent_to_parent_health_check"
+"""Environment that says how an agent learns of the raylet's end; by default its stdin is a pipe that closes then."""
+
+
+@contextlib.contextmanager
+def start_little(workers: int, *, port: int | None) -> Iterator[None]:
+    """A local Ray that starts meanwhile starts what a run needs, and nothing that it would wait for in vain.
+
+    That leaves out the dashboard, its agent, the autoscaler and the log monitor. Where Ray has moved one of these
+    names, it starts the more: nothing else changes.
+
+    Args:
+        workers: processes that are started at once, before an actor asks for one.
+        port: where the agent of runtime environments will listen: it comes up in the background, and whoever needs it
+            waits for it. None: this run does, and Ray starts it as ever.
+    """
+    from ray._private import node, services
+
+    with contextlib.ExitStack() as stack:
+        for name in UNNEEDED:
+            _swap(stack, node.Node, name, lambda *_, **__: None)
+        start = getattr(services, "start_ray_process", None)
+
+        def start_less(command: Sequence[str], *rest: Any, **more: Any) -> Any:
+            assert start is not None
+            return start(little_raylet(command, workers, port=port), *rest, **more)
+
+        _swap(stack, services, "start_ray_process", start_less)
+        yield
+
+
+def _swap(stack: contextlib.ExitStack, owner: Any, name: str, new: Any) -> None:
+    """Replaces a name while the stack is open, if it is there."""
+    if hasattr(owner, name):
+        stack.callback(setattr, owner, name, getattr(owner, name))
+        setattr(owner, name, new)
+
+
+def little_raylet(command: Sequence[str], workers: int, *, port: int | None) -> list[str]:
+    """The raylet's command, so that it starts little; any other command as it is."""
+    flags = dict(item.split("=", 1) for item in command if item.startswith("--") and "=" in item)
+    before = dict(flags)
+    if "--num_prestart_python_workers" in flags and "--maximum_startup_concurrency" in flags:
+        flags["--num_prestart_python_workers"] = str(workers)
+        flags["--maximum_startup_concurrency"] = str(max(1, min(workers, 2 * (os.cpu_count() or 1))))
+    if "--dashboard_agent_command" in flags and _told_there_is_no_agent(flags):
+        flags["--dashboard_agent_command"] = "cat"
+    agent, own = flags.get("--runtime_env_agent_command", ""), "--runtime-env-agent-port=0"
+    if port is not None and own in agent and flags.get("--runtime_env_agent_port") == "0":
+        politely = "nice -n 19 " if shutil.which("nice") else ""
+        flags["--runtime_env_agent_command"] = politely + agent.replace(own, f"--runtime-env-agent-port={port}")
+        flags["--runtime_env_agent_port"] = str(port)
+    return [_changed(item, before, flags) for item in command]
+
+
+def _changed(item: str, before: dict[str, str], after: dict[str, str]) -> str:
+    name = item.partition("=")[0]
+    return item if before.get(name) == after.get(name) else f"{name}={after[name]}"
+
+
+def _told_there_is_no_agent(flags: dict[str, str]) -> bool:
+    """Writes down that the dashboard's agent serves nothing, as the agent of a minimal Ray does; False: Ray has moved.
+
+    The raylet ends with its agent, and the agent with the raylet: a process is still needed, and ``cat`` ends when its
+    stdin does.
+    """
+    from ray import _raylet
+
+    owner: Any = _raylet
+    there = all(hasattr(owner, name) for name in (*AGENT_PORTS, "persist_port"))
+    if not there or BY_PIPE in os.environ or not {"--session_dir", "--node_id"} <= flags.keys():
+        return False
+    for name in AGENT_PORTS:
+        owner.persist_port(flags["--session_dir"], flags["--node_id"], getattr(owner, name), -1)
+    return True
+
+
+def hold_port() -> socket.socket:
+    """A free port that stays free for a server which binds it later: it is bound here as well, but not listened on."""
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind(("", 0))
+    return held
+
+
 def session_folder() -> pathlib.Path:
     """The folder of this driver's Ray session, not ``session_latest``."""
     from ray._private import worker
@@ -157,6 +252,25 @@ def raylet_pid() -> int | None:
 
     started = _need(_need(worker, "_global_node"), "all_processes").get("raylet", ())
     return int(started[0].process.pid) if started else None
+
+
+def started_by(raylet: int) -> list[Any]:
+    """The processes below a raylet, by the psutil that Ray brings along and puts on the path."""
+    import psutil
+
+    try:
+        return list(psutil.Process(raylet).children(recursive=True))
+    except psutil.Error:
+        return []
+
+
+def see_off(processes: list[Any]) -> None:
+    """Waits until they are gone: a worker may need a moment longer than the raylet that ended it."""
+    import psutil
+
+    for process in psutil.wait_procs(processes, timeout=PARTING)[1]:
+        with contextlib.suppress(psutil.Error):
+            process.kill()
 
 
 def remove_semaphores(raylet: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import inspect
 import pickle
@@ -128,6 +129,30 @@ def test_the_noisy_loggers_and_the_switches_are_still_used() -> None:
     assert all(f'"{switch}"' in source for switch in raynames.SWITCHES)
     with open(importlib.util.find_spec("ray._raylet").origin, "rb") as file:  # type: ignore[union-attr, arg-type]
         assert raynames.CLEANUP.removeprefix("RAY_").encode() in file.read()
+
+
+def test_what_a_local_ray_starts_is_still_started_in_the_same_way() -> None:
+    from ray import _raylet
+    from ray._private import node, services
+
+    assert all(f"self.{name}(" in inspect.getsource(node.Node) for name in raynames.UNNEEDED)
+    assert all(isinstance(getattr(_raylet, name), str) for name in raynames.AGENT_PORTS)
+    assert callable(_raylet.persist_port)
+    raylet = inspect.getsource(services.start_raylet)
+    said = ("session_dir", "node_id", "maximum_startup_concurrency", "num_prestart_python_workers")
+    said += ("dashboard_agent_command", "runtime_env_agent_command", "runtime_env_agent_port", "runtime-env-agent-port")
+    assert [name for name in said if f"--{name}=" not in raylet] == [] and "start_ray_process(" in raylet
+
+
+def test_a_port_that_is_held_is_still_there_for_a_server() -> None:
+    async def listen(port: int) -> int:
+        server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", port)
+        server.close()
+        return port
+
+    with raynames.hold_port() as held:
+        port = held.getsockname()[1]
+        assert asyncio.run(listen(port)) == port
 
 
 def test_a_name_that_moved_is_named() -> None:

@@ -14,6 +14,7 @@ from ray.exceptions import GetTimeoutError, RayActorError, RayError, RuntimeEnvS
 
 from cgspec import usercode
 from cgspec.engines import Options, Position
+from cgspec.engines.ahead import Ahead
 from cgspec.engines.failures import actor_error, environment, made
 from cgspec.engines.host import Home, Host
 from cgspec.engines.placement import Places, resources_of
@@ -39,6 +40,7 @@ class Actors:
         handles: Ray's handles, by actor.
         homes: where each lives; None before it has said so.
         also: what their class is declared with.
+        ahead: what the driver imports before the user's code does.
     """
 
     def __init__(self, graph: Graph, options: Options) -> None:
@@ -47,6 +49,7 @@ class Actors:
         self.handles: list[Any] = []
         self.homes: list[Home | None] = [None] * len(graph.actors)
         self.also: dict[str, Any] = {}
+        self.ahead = Ahead()
         self.phase = "startup"
 
     def create(self, places: Places) -> None:
@@ -138,6 +141,7 @@ class Actors:
 
     def _import_here(self) -> None:
         """Imports the user's classes in the driver too: results are read by the same names."""
+        self.ahead.wait()
         usercode.install(self.options.root)
         for number, actor in enumerate(self.graph.actors):
             try:

@@ -6,6 +6,7 @@ import contextlib
 import logging
 import math
 import os
+import socket
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -15,7 +16,7 @@ import ray
 from cgspec import raynames
 from cgspec.engines import Options
 from cgspec.errors import Failure, NotAble
-from cgspec.graph import Graph
+from cgspec.graph import Actor, Graph
 from cgspec.profilers import nsight
 
 
@@ -37,15 +38,23 @@ class Cluster:
         self._environ: dict[str, str | None] = {}
         self._undo: Callable[[], None] = lambda: None
         self._levels: dict[str, int] = {}
+        self._port: socket.socket | None = None
+
+    def check(self) -> None:
+        """What can be known before Ray takes its seconds to start.
+
+        Raises:
+            NotAble: there are not the GPUs that the graph asks for, or no ``nsys``.
+        """
+        check_gpus(self.graph, self.options)
+        nsight.require_nsys(self.options)
 
     def start(self) -> None:
         """Starts or joins Ray.
 
         Raises:
-            NotAble: there are not the GPUs or CPUs that the graph asks for, or there is no such cluster.
+            NotAble: there is no such cluster, or Ray does not start.
         """
-        check_gpus(self.graph, self.options)
-        nsight.require_nsys(self.options)
         self._hush()
         if ray.is_initialized():
             return
@@ -74,7 +83,22 @@ class Cluster:
             wanted["num_gpus"] = cluster.num_gpus
             wanted["include_dashboard"] = False
             wanted["resources"] = _custom_resources(self.graph)
-        ray.init(**wanted)
+        with self._little() if self.local else contextlib.nullcontext():
+            ray.init(**wanted)
+
+    def _little(self) -> contextlib.AbstractContextManager[None]:
+        """What Ray starts for this graph; a worker with an environment of its own cannot be started ahead."""
+        alike = [actor for n, actor in enumerate(self.graph.actors) if not self._has_environment(n, actor)]
+        workers = len(alike) + (self.options.engine.kind == "compiled")  # Ray's own actor, which reads for the driver
+        if self.options.cluster.runtime_env:
+            return raynames.start_little(0, port=None)
+        if len(alike) < len(self.graph.actors):
+            return raynames.start_little(workers, port=None)
+        self._port = raynames.hold_port()
+        return raynames.start_little(workers, port=self._port.getsockname()[1])
+
+    def _has_environment(self, number: int, actor: Actor) -> bool:
+        return bool(actor.env) or "runtime_env" in actor.options or nsight.is_watched(self.options, number)
 
     def _set_environ(self) -> None:
         """Ray's own profiler switches mean the same as cgspec's profilers, which are used instead."""
@@ -103,9 +127,13 @@ class Cluster:
         """Ends what ``start`` started."""
         if self.started and ray.is_initialized():
             raylet = raynames.raylet_pid() if self.local else None
+            left = raynames.started_by(raylet) if raylet is not None else []
             ray.shutdown()
+            raynames.see_off(left)
             if raylet is not None:
                 raynames.remove_semaphores(raylet)
+        if self._port is not None:
+            self._port.close()
         _update_environ(self._environ)
         for name, level in self._levels.items():
             logging.getLogger(name).setLevel(level)

@@ -87,6 +87,8 @@ class CompiledEngine:
         return lay_out(self.graph, transports=not self.options.rehearse, devices=self._has_devices())
 
     def place(self) -> None:
+        self.cluster.check()
+        self.actors.ahead.start(self.graph, self.options.root)
         with self._timed("ray"):
             self.cluster.start()
         with self._timed("place"):
@@ -344,7 +346,7 @@ class CompiledEngine:
         if watched and self.reports_dir is not None:
             quietly(lambda: self._fetch_reports(watched))
         self.compiled = self.binding = None
-        for step in (self.places.release, self.cluster.stop, self._stack.close):
+        for step in (self.places.release, self.cluster.stop, self._stack.close, self.actors.ahead.wait):
             quietly(step)
 
     def _watched(self) -> dict[int, str]:
