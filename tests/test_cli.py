@@ -175,6 +175,16 @@ def test_plan_as_json_has_the_stable_shape(project):
     }
 
 
+def test_plan_says_which_tasks_are_one_call(project):
+    task = "t: {call: a.inc, in: {x: inputs.x}}"
+    two = GOOD.replace(task, task.replace("t:", "s:", 1) + ", " + task.replace("inputs.x", "s"))
+    plans = [cgspec("plan", spec_in(project, two), *more, cwd=project).stdout for more in ((), ("engine.fuse=false",))]
+    assert [order for plan in plans for order in ("      s + t", "      s → t") if order in plan.splitlines()] == [
+        "      s + t",
+        "      s → t",
+    ]
+
+
 def test_what_show_prints_is_a_spec_that_plans_the_same(project):
     spec_in(project, GOOD)
     shown = cgspec("show", "spec.yaml", "--variant", "short", cwd=project)

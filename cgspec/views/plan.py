@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from cgspec.buffers import reserved
+from cgspec.fusion import fuse, fused_tasks
 from cgspec.graph import Actor, Edge, Graph, InputRef, Pack, TaskRef
+from cgspec.layout import lay_out
 from cgspec.quantities import show_size
 from cgspec.routes import routes_of
 from cgspec.spec import Spec
@@ -75,7 +77,7 @@ def bytes_of(graph: Graph, edge: Edge) -> int | None:
 def text(graph: Graph, spec: Spec) -> str:
     """The plan for people."""
     edges = _edges(graph, Ways(graph, spec))
-    return "\n".join([*_head(graph, spec), "", *_actors(graph), "", *edges, "", *_buffers(graph, spec)])
+    return "\n".join([*_head(graph, spec), "", *_actors(graph, spec), "", *edges, "", *_buffers(graph, spec)])
 
 
 def _head(graph: Graph, spec: Spec) -> Iterator[str]:
@@ -87,12 +89,19 @@ def _head(graph: Graph, spec: Spec) -> Iterator[str]:
     yield f"phases: {', '.join(phases)}; {run.inflight} in flight"
 
 
-def _actors(graph: Graph) -> Iterator[str]:
-    yield "actors"
+def _actors(graph: Graph, spec: Spec) -> Iterator[str]:
+    following = _following(graph) if spec.engine.kind == "compiled" and spec.engine.fuse else set()
+    yield "actors" + (", + between tasks that are one call" if following else "")
     for actor in graph.actors:
         yield f"  {actor.name}  {actor.class_ref}  {_resources(actor)}"
-        order = " → ".join(graph.tasks[number].name for number in actor.tasks)
-        yield f"      {order or 'no tasks'}"
+        order = "".join((" + " if n in following else " → ") + graph.tasks[n].name for n in actor.tasks)
+        yield f"      {order[3:] or 'no tasks'}"
+
+
+def _following(graph: Graph) -> set[int]:
+    """Tasks that are executed in one call with the one before."""
+    layout = lay_out(graph, transports=True, devices=any(actor.num_gpus for actor in graph.actors))
+    return {task for chain in fused_tasks(fuse(layout)) for task in chain[1:]}
 
 
 def _resources(actor: Actor) -> str:
