@@ -246,10 +246,12 @@ class Chronicle:
             if diff := self._diff.result(timeout=machine.PATIENCE):
                 self._folder.write("source/git.diff", self._redactor.text(diff))
 
-    def finish(self, late: Sequence[Path]) -> None:
-        """After the engine is down: late files, the picture, and logs without secrets."""
-        for path in late:
-            self._late(path)
+    def finish(self, engine: Engine | None) -> None:
+        """After the engine is down: what came late, the picture, and logs without secrets."""
+        if engine is not None:
+            self._engine_notes(engine)
+            for path in engine.late_files():
+                self._late(path)
         self._picture()
         self._clean_logs()
         self._folder.close()

@@ -10,6 +10,7 @@ import os
 import pathlib
 import shutil
 import socket
+import tempfile
 import time
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -244,6 +245,24 @@ def session_folder() -> pathlib.Path:
 
     node = _need(worker, "_global_node")
     return pathlib.Path(_need(node, "get_session_dir_path")())
+
+
+def upload_folder(folder: pathlib.Path, excludes: Sequence[str]) -> str:
+    """Packs a folder, without what ``excludes`` and its ``.gitignore`` and ``.rayignore`` name, and hands it to Ray.
+
+    ``ray.init`` does so with the job's ``py_modules``; an actor's may only say where a package is.
+
+    Returns:
+        The package's address.
+    """
+    from ray._private.runtime_env import py_modules
+
+    upload = _need(py_modules, "upload_py_modules_if_needed")
+    wanted = {"py_modules": [str(folder)], "excludes": list(excludes)}
+    ignored = os.environ.get("RAY_RUNTIME_ENV_IGNORE_GITIGNORE", "0") != "1"
+    with tempfile.TemporaryDirectory() as scratch:
+        (address,) = upload(wanted, include_gitignore=ignored, scratch_dir=scratch)["py_modules"]
+    return str(address)
 
 
 def raylet_pid() -> int | None:

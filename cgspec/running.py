@@ -310,7 +310,7 @@ class _Run:
 
     def close_folder(self) -> None:
         """Brings home what came late, and closes every file."""
-        self.chronicle.finish(self.engine.late_files() if self.engine is not None else [])
+        self.chronicle.finish(self.engine)
         self.signals.mode = "at-once"
         try:
             self.chronicle.present()

@@ -43,16 +43,26 @@ class CannotLoad(Exception):
 
 
 class _Root:
-    """The root that is installed in this process, and what to take back when another one comes."""
+    """The root that is installed in this process, and what to take back when another one comes.
+
+    Attributes:
+        shown: what it is called to the user, whose copy it may be.
+    """
 
     path: str | None = None
+    shown: str | None = None
     appended = False
     before: frozenset[str] = frozenset()
 
 
-def install(root: pathlib.Path) -> None:
-    """Makes files below ``root`` importable; what came from another root before is forgotten."""
+def install(root: pathlib.Path, *, shown: str | None = None) -> None:
+    """Makes files below ``root`` importable; what came from another root before is forgotten.
+
+    Args:
+        shown: the folder that tracebacks name instead, where ``root`` is a copy of it.
+    """
     path = str(root.resolve())
+    _Root.shown = shown
     if _Root.path == path and PACKAGE in sys.modules:
         return
     uninstall()
@@ -143,9 +153,16 @@ def describe(error: BaseException) -> tuple[str, str]:
 def _trace(error: BaseException) -> str:
     try:
         shown = traceback.TracebackException.from_exception(error)
-        return "".join(_cut(shown).format()).rstrip()
+        return _renamed("".join(_cut(shown).format()).rstrip())
     except Exception:
         return ""
+
+
+def _renamed(text: str) -> str:
+    """With the user's own folder in place of its copy."""
+    if _Root.path is None or _Root.shown is None:
+        return text
+    return text.replace(_Root.path + os.sep, _Root.shown + os.sep)
 
 
 def _cut(shown: traceback.TracebackException) -> traceback.TracebackException:
@@ -165,7 +182,7 @@ def stack_of(frame: types.FrameType) -> tuple[str, ...]:
 
 
 def _line(frame: traceback.FrameSummary) -> str:
-    return f"{frame.filename}:{frame.lineno} in {frame.name}" + (f": {frame.line}" if frame.line else "")
+    return f"{_renamed(frame.filename)}:{frame.lineno} in {frame.name}" + (f": {frame.line}" if frame.line else "")
 
 
 def is_users(filename: str) -> bool:

@@ -36,12 +36,18 @@ now = time.monotonic_ns
 
 @dataclass(frozen=True)
 class Job:
-    """What a worker is made for."""
+    """What a worker is made for.
+
+    Attributes:
+        root: the spec's folder, in the driver.
+        package: Ray's address of the folder's copy, where it was shipped.
+    """
 
     root: str
     actor: Actor
     steps: tuple[Step | Chain, ...]
     device: str
+    package: str | None = None
 
 
 @dataclass(frozen=True)
@@ -112,11 +118,15 @@ class Worker:
         self._device: DeviceRecorder | None = None
         self._begin_rings(1)
 
+    def root_of(self, job: Job) -> pathlib.Path:
+        """Where the user's code is, in this process."""
+        return pathlib.Path(job.root)
+
     def construct(self, job: Job) -> Born | Failed:
         """Imports the user's class and constructs the object."""
         began = now()
         scope = Scope(device=job.device, load=usercode.load)
-        usercode.install(pathlib.Path(job.root))
+        usercode.install(self.root_of(job), shown=job.root if job.package else None)
         try:
             user_class = usercode.load(job.actor.class_ref)
         except usercode.CannotLoad as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -112,8 +113,8 @@ def test_default_options_reports_of_all_actors_and_of_actors_that_were_killed(
     ],
 )
 def test_the_capture_is_limited_unless_the_user_says_when_it_is_on(given: dict[str, str], found: object) -> None:
-    told = nsight.nsight_env(options(profiles=(ProfileSpec(kind="nsight", options=given),)), 3, gpu=True)
-    assert told == {"nsight": {**found, "o": "cgspec-actor-3"}}  # type: ignore[dict-item]
+    told = nsight.nsight_env(options(profiles=(ProfileSpec(kind="nsight", options=given),)), 3, "r", gpu=True)
+    assert told == {"nsight": {**found, "o": "cgspec-r-actor-3"}}  # type: ignore[dict-item]
 
 
 class Profiler:
@@ -180,10 +181,45 @@ def test_options_that_nsys_refuses_are_said(ready_ray: None) -> None:
     assert isinstance(error, NotAble) and "unrecognised option" in error.failure.message
 
 
-def test_reports_are_waited_for_until_they_are_whole(tmp_path: pathlib.Path) -> None:
-    folder = tmp_path / "logs" / "nsight"
-    folder.mkdir(parents=True)
-    (folder / "cgspec-actor-3.nsys-rep").write_text("whole")
+def test_reports_are_waited_for_as_long_as_an_nsys_writes_one(tmp_path: pathlib.Path) -> None:
+    place = tmp_path / "nsight"
+    place.mkdir()
+    (place / "cgspec-old-actor-3.nsys-rep").write_text("of another run")
+    (place / "cgspec-r-actor-3.nsys-rep").write_text("whole")
+    names = {f"cgspec-r-actor-{number}.nsys-rep": name for number, name in ((3, "b"), (4, "c"), (5, "d"))}
+    late = place / "cgspec-r-actor-4"
+    with (
+        subprocess.Popen([STAND_INS / "nsys", "profile", "-o", late, "true"]),
+        subprocess.Popen([STAND_INS / "nsys", "profile", "-o", place / "cgspec-r-actor-5", "sleep", "60"]) as endless,
+    ):
+        source = nsight.Source(
+            names, "10.0.0.2", lambda: nsight.look(place, list(names)), lambda name: read(place / name)
+        )
+        found, notes = nsight.collect([source], tmp_path / "out", 4)
+        endless.kill()
+    assert [path.name for path in found] == ["b.nsys-rep", "c.nsys-rep"] and found[0].read_text() == "whole"
+    assert notes == ["there is no Nsight report of actor d on node 10.0.0.2: its nsys did not end within 4 s"]
+
+
+def read(path: pathlib.Path) -> list[bytes]:
+    return [path.read_bytes()]
+
+
+def test_what_cannot_come_is_named_at_once(tmp_path: pathlib.Path) -> None:
+    def broken(name: str) -> Iterator[bytes]:
+        yield b"half"
+        raise OSError("its node does not answer")
+
+    never_written = "cgspec-never-written.nsys-rep"
+    gone = nsight.Source({"cgspec-g.nsys-rep": "g"}, "10.0.0.2", dict, broken)
+    never = nsight.Source({never_written: "n"}, "", lambda: nsight.look(tmp_path, [never_written]), broken)
+    torn = nsight.Source({"cgspec-t.nsys-rep": "t"}, "", lambda: {"cgspec-t.nsys-rep": nsight.Look(9, False)}, broken)
     began = time.monotonic()
-    found = nsight.collect(tmp_path, {3: "b", 4: "c"}, tmp_path / "out", began + 1.5)
-    assert [path.name for path in found] == ["b.nsys-rep"] and time.monotonic() - began < 3
+    found, notes = nsight.collect([gone, never, torn], tmp_path / "out", 60)
+    assert found == [] and list((tmp_path / "out").iterdir()) == [] and time.monotonic() - began < 30
+    assert [note.removeprefix("there is no Nsight report of actor ") for note in notes] == [
+        "g on node 10.0.0.2: its node does not answer",
+        "n: its nsys ended without one; Ray ends it with the actor unless the node has"
+        " RAY_process_group_cleanup_enabled=0",
+        "t: it could not be copied: its node does not answer",
+    ]

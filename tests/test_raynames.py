@@ -102,6 +102,13 @@ def test_the_loop_asks_its_tasks_for_each_operation_and_can_be_timed() -> None:
     assert seen == [("COMPUTE", 1)] and "exec_operation" not in vars(tasks[1])
 
 
+def test_folders_are_packed_by_what_packs_the_jobs_own_modules() -> None:
+    from ray._private.runtime_env import py_modules
+
+    taken = inspect.signature(py_modules.upload_py_modules_if_needed).parameters
+    assert {"runtime_env", "include_gitignore", "scratch_dir"} <= set(taken)
+
+
 def test_gpus_are_counted_as_ray_counts_them(monkeypatch: pytest.MonkeyPatch) -> None:
     there = raynames.count_gpus()
     assert isinstance(there, int) and there >= 0

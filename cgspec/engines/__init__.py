@@ -238,9 +238,12 @@ class Engine(Protocol):
         """What every actor is doing, one per actor; callable from another thread while ``fetch`` waits."""
 
     def teardown(self) -> None:
-        """Takes everything down within ``timeouts.teardown``; idempotent, never raises.
+        """Takes the graph and its actors down within ``timeouts.teardown``; idempotent, never raises.
 
-        Nsight's reports are complete only then: ``late_files`` has them afterwards.
+        Nsight's reports are complete only when the actors have ended. Where the run came to its nsight phase, they are
+        waited for afterwards, as long as an ``nsys`` lives that writes one, up to ``compiled.REPORTS`` seconds;
+        ``late_files`` has them then, and ``notes`` a sentence for each that did not come. The rest of the logs of other
+        nodes comes last, as long as their nodes answer.
         """
 
     def late_files(self) -> list[pathlib.Path]:

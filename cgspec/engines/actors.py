@@ -6,19 +6,24 @@ import contextlib
 import pathlib
 import re
 import time
+import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import ray
-from ray.exceptions import GetTimeoutError, RayActorError, RayError, RuntimeEnvSetupError
+from ray.exceptions import ActorUnavailableError, GetTimeoutError, RayActorError, RayError, RuntimeEnvSetupError
 
+import cgspec
 from cgspec import usercode
 from cgspec.engines import Options, Position
 from cgspec.engines.ahead import Ahead
+from cgspec.engines.couriers import Couriers, Log
 from cgspec.engines.failures import actor_error, environment, made
 from cgspec.engines.host import Home, Host
 from cgspec.engines.placement import Places, resources_of
 from cgspec.engines.process_groups import families, variables
+from cgspec.engines.shipping import ONLY_SHIPPED, Shipment
 from cgspec.errors import ActorDied, Failure, NotAble, RunError, Stalled
 from cgspec.graph import Graph
 from cgspec.invocation import Failed
@@ -27,6 +32,8 @@ from cgspec.quantities import show_duration
 from cgspec.steps import Layout
 from cgspec.worker import Job
 
+UNLOADED = "failed to import on the worker"
+"""What Ray says of an actor whose class cannot be read in its process."""
 ANSWER = 2.0
 """Seconds in which a live actor answers an ordinary call, whatever its graph's thread does."""
 POLL = 0.2
@@ -39,25 +46,32 @@ class Actors:
     Attributes:
         handles: Ray's handles, by actor.
         homes: where each lives; None before it has said so.
+        shipment: what was shipped for them.
         also: what their class is declared with.
         ahead: what the driver imports before the user's code does.
+        run: a word that tells their files on a cluster from those of other runs.
     """
 
-    def __init__(self, graph: Graph, options: Options) -> None:
+    def __init__(self, graph: Graph, options: Options, couriers: Couriers) -> None:
         self.graph = graph
         self.options = options
+        self.couriers = couriers
+        self.run = uuid.uuid4().hex[:8]
         self.handles: list[Any] = []
         self.homes: list[Home | None] = [None] * len(graph.actors)
+        self.shipment = Shipment()
         self.also: dict[str, Any] = {}
         self.ahead = Ahead()
         self.phase = "startup"
+        self.driver = ""
 
     def create(self, places: Places) -> None:
         """Asks Ray for all of them; nothing is waited for."""
+        self.driver = ray.get_runtime_context().get_node_id()
         host = ray.remote(**self.also)(Host) if self.also else ray.remote(Host)
         for number in range(len(self.graph.actors)):
             try:
-                self.handles.append(host.options(**self._ray_options(number, places)).remote(self.log(number)))
+                self.handles.append(host.options(**self._ray_options(number, places)).remote(self._log(number)))
             except (ValueError, TypeError) as error:
                 raise self._not_able(number, f"Ray refuses its options: {_last_line(error)}") from None
 
@@ -79,9 +93,10 @@ class Actors:
         if own_variables:
             given = runtime_env.get("env_vars")
             runtime_env["env_vars"] = {**(given if isinstance(given, Mapping) else {}), **own_variables}
-        nsight = nsight_env(self.options, number, gpu=self.device(number) == "cuda")
+        nsight = nsight_env(self.options, number, self.run, gpu=self.device(number) == "cuda")
         if nsight is not None:
             runtime_env.update(nsight)
+        runtime_env = self.shipment.added_to(runtime_env)
         if runtime_env:
             options["runtime_env"] = runtime_env
         return {**options, "resources": wanted, **own}
@@ -92,6 +107,10 @@ class Actors:
     def log(self, number: int) -> str | None:
         folder = self.options.log_dir
         return None if folder is None else str(pathlib.Path(folder).resolve() / f"{self.graph.actors[number].name}.log")
+
+    def _log(self, number: int) -> Log | None:
+        path = self.log(number)
+        return Log(path, self.driver) if path is not None else None
 
     def construct(self, layout: Layout) -> None:
         """Constructs all objects at once.
@@ -125,7 +144,10 @@ class Actors:
 
     def _jobs(self, layout: Layout) -> list[Job]:
         root = str(self.options.root.resolve())
-        return [Job(root, actor, layout.steps[n], self.device(n)) for n, actor in enumerate(self.graph.actors)]
+        return [
+            Job(root, actor, layout.steps[n], self.device(n), self.shipment.root)
+            for n, actor in enumerate(self.graph.actors)
+        ]
 
     def take_over(self, graph: Graph, options: Options, layout: Layout, *, fresh: bool) -> None:
         """Gives the live actors the steps of another graph.
@@ -135,9 +157,17 @@ class Actors:
         """
         self.graph, self.options, self.phase = graph, options, "startup"
         self._import_here()
-        arguments = {number: (job, fresh, self.log(number)) for number, job in enumerate(self._jobs(layout))}
-        for number, born in self.ask("taken_over", arguments, within=options.engine.timeouts.start).items():
+        arguments = {number: (job, fresh, self._log(number)) for number, job in enumerate(self._jobs(layout))}
+        answers = self.ask("taken_over", arguments, within=options.engine.timeouts.start)
+        self._follow_other_logs()
+        for number, born in answers.items():
             self._check_born(number, born)
+
+    def _follow_other_logs(self) -> None:
+        self.couriers.settle()
+        for number, home in enumerate(self.homes):
+            if home is not None:
+                self.couriers.follow(self.graph.actors[number].name, home.node_id, self._log(number))
 
     def _import_here(self) -> None:
         """Imports the user's classes in the driver too: results are read by the same names."""
@@ -152,9 +182,13 @@ class Actors:
 
     def _set_home(self, number: int, home: Home) -> None:
         self.homes[number] = home
+        self.couriers.post(home.node_id, home.address, self.shipment.added_to({}))
+        self.couriers.follow(self.graph.actors[number].name, home.node_id, self._log(number))
 
     def _check_born(self, number: int, born: object) -> None:
         if isinstance(born, Failed):
+            if born.kind == "import" and self.shipment.root is not None:
+                born = replace(born, message=f"{born.message}; {ONLY_SHIPPED}")
             raise actor_error(self.graph, number, born, node=self.address(number))
 
     def address(self, number: int) -> str | None:
@@ -181,6 +215,8 @@ class Actors:
         except RuntimeEnvSetupError as error:
             raise self._not_able(number, f"its environment could not be set up: {_last_line(error)}") from None
         except RayActorError as error:
+            if UNLOADED in str(error):
+                raise self._not_able(number, _not_loaded(str(error))) from None
             raise self.died(number, error) from None
 
     def ask(self, method: str, arguments: Mapping[int, tuple[Any, ...]], *, within: float) -> dict[int, Any]:
@@ -207,7 +243,7 @@ class Actors:
     def died(self, number: int, error: BaseException) -> ActorDied:
         spec, home = self.graph.actors[number], self.homes[number]
         where = f" (pid {home.pid} on {home.address})" if home else ""
-        message = f"actor {spec.name}{where} died: {_reason(str(error))}"
+        message = f"actor {spec.name}{where} died: {_reason(error)}"
         if (log := self.log(number)) is not None:
             message += f"; its log is {log}"
         return ActorDied(
@@ -236,8 +272,11 @@ def vars_of(spot: Any) -> dict[str, Any]:
     return dict(vars(spot))
 
 
-def _reason(text: str) -> str:
+def _reason(error: BaseException) -> str:
     """Why a process ended, from Ray's page of text."""
+    text = str(error)
+    if isinstance(error, ActorUnavailableError) or "its node has died" in text:
+        return "its node died, or cannot be reached any more"
     detail = re.search(r"Worker exit detail: (.*)", text)
     kind = re.search(r"Worker exit type: (\S+)", text)
     if detail is None:
@@ -246,6 +285,14 @@ def _reason(text: str) -> str:
     if "connection error code 2" in said:
         return "its process ended without a word (killed by a signal, out of memory, or crashed in C code)"
     return f"{kind.group(1)}: {said}" if kind else said
+
+
+def _not_loaded(text: str) -> str:
+    """What is missing on an actor's node, from Ray's page of text; into a container nothing is shipped."""
+    node = re.search(r"ip=([^,)]+)", text)
+    where = f" {node.group(1)}" if node else ""
+    said = [line.strip() for line in text.splitlines() if line.strip()][-1]
+    return f"cgspec {cgspec.__version__} is not on its node{where}: {said}; a container's image has to bring it"
 
 
 def _last_line(error: BaseException) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import logging
 import math
 import os
+import re
 import socket
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -68,15 +70,20 @@ class Cluster:
                 warnings.simplefilter("ignore")
                 self._init()
         except (ConnectionError, RuntimeError, ValueError) as error:
-            first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-            what = "Ray did not start" if self.local else f"there is no Ray at {self.options.cluster.address}"
-            raise NotAble(Failure("not-able", f"{what}: {first}", phase="startup", path=("cluster",))) from None
+            message = _no_ray(self.options.cluster.address, str(error).strip() or type(error).__name__)
+            raise NotAble(Failure("not-able", message, phase="startup", path=("cluster",))) from None
+
+    def spans_nodes(self) -> bool:
+        """Whether actors may live on other nodes than the driver's."""
+        if not self.local:
+            return True
+        return not self.started and sum(node["Alive"] for node in ray.nodes()) > 1  # type: ignore[no-untyped-call]
 
     def _init(self) -> None:
         cluster = self.options.cluster
         wanted: dict[str, Any] = {"address": cluster.address, "log_to_driver": False, "logging_level": logging.ERROR}
         if cluster.runtime_env:
-            wanted["runtime_env"] = cluster.runtime_env
+            wanted["runtime_env"] = copy.deepcopy(cluster.runtime_env)  # Ray takes ``excludes`` out of what it is given
         if self.local:
             needed = math.ceil(sum(actor.num_cpus for actor in self.graph.actors))
             wanted["num_cpus"] = cluster.num_cpus or max(os.cpu_count() or 1, needed)
@@ -140,6 +147,18 @@ class Cluster:
         self._undo()
         self._environ.clear()
         self._levels.clear()
+
+
+def _no_ray(address: str, said: str) -> str:
+    """Why Ray cannot be used, from what it says."""
+    versions = re.findall(r"^\s*(Ray|Python): (\S+)$", said, re.MULTILINE)
+    if said.startswith("Version mismatch") and len(versions) == 4:
+        there, here = (
+            " and ".join(f"{name} {version}" for name, version in each) for each in (versions[:2], versions[2:])
+        )
+        return f"the Ray at {address} runs {there}, and here is {here}: all nodes need the same"
+    what = "Ray did not start" if address == "local" else f"there is no Ray at {address}"
+    return f"{what}: {said.splitlines()[0]}"
 
 
 def _update_environ(variables: Mapping[str, str | None]) -> None:

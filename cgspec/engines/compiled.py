@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import pathlib
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -17,12 +17,14 @@ from cgspec.engines.binding import Binding, result_of
 from cgspec.engines.channels import name_channels
 from cgspec.engines.cluster import Cluster, defaults
 from cgspec.engines.communicators import StoreServer, communicators_of, patience
+from cgspec.engines.couriers import Couriers
 from cgspec.engines.diagnosis import why
 from cgspec.engines.ending import Ending, quietly
 from cgspec.engines.failures import call_error, first_failed, input_error, task_error
 from cgspec.engines.host import Settings, pickle
 from cgspec.engines.phases import finish, watch_job
 from cgspec.engines.placement import Places, reserve
+from cgspec.engines.shipping import ship
 from cgspec.engines.waiting import Watchdog, stalled
 from cgspec.errors import RunError
 from cgspec.fusion import fuse, fused_tasks
@@ -37,7 +39,7 @@ from cgspec.steps import Chain, Layout, pick, sources_of
 PATIENCE = 60.0
 """Seconds that ordinary calls between phases may take at least: a profiler's first start takes several."""
 REPORTS = 120.0
-"""Seconds that Nsight's reports are waited for."""
+"""Seconds that an ``nsys`` gets to write its report, once its actor has ended."""
 
 
 UNREAD: list[object] = []
@@ -56,7 +58,8 @@ class CompiledEngine:
         self.nodes: dict[str, str] = {}
         self.cluster = Cluster(graph, options)
         self.notes = self.cluster.notes
-        self.actors = Actors(graph, options)
+        self.couriers = Couriers(self.notes)
+        self.actors = Actors(graph, options, self.couriers)
         self.places = Places()
         self.sendable = Sendable(pickle)
         self.under_way: deque[tuple[Any, Sequence[object]]] = deque()
@@ -91,6 +94,8 @@ class CompiledEngine:
         self.actors.ahead.start(self.graph, self.options.root)
         with self._timed("ray"):
             self.cluster.start()
+            if self.cluster.spans_nodes():
+                self.actors.shipment = ship(self.options)
         with self._timed("place"):
             self.places = reserve(self.graph, self.options)
             self.actors.create(self.places)
@@ -346,17 +351,23 @@ class CompiledEngine:
         if watched and self.reports_dir is not None:
             quietly(lambda: self._fetch_reports(watched))
         self.compiled = self.binding = None
+        quietly(self.couriers.finish)
         for step in (self.places.release, self.cluster.stop, self._stack.close, self.actors.ahead.wait):
             quietly(step)
 
-    def _watched(self) -> dict[int, str]:
-        numbers = range(len(self.actors.handles))
-        return {number: self.graph.actors[number].name for number in numbers if nsight.is_watched(self.options, number)}
+    def _watched(self) -> list[int]:
+        return [number for number in range(len(self.actors.handles)) if nsight.is_watched(self.options, number)]
 
-    def _fetch_reports(self, watched: dict[int, str]) -> None:
+    def _fetch_reports(self, watched: list[int]) -> None:
         assert self.reports_dir is not None
-        deadline = time.monotonic() + REPORTS
-        self.reports = nsight.collect(raynames.session_folder(), watched, self.reports_dir, deadline)
+        names: dict[str, dict[str, str]] = defaultdict(dict)
+        for number in watched:
+            if (home := self.actors.homes[number]) is not None:
+                report = nsight.report_name(number, self.actors.run) + nsight.SUFFIX
+                names[home.node_id][report] = self.graph.actors[number].name
+        sources = [self.couriers.reports(of_node, node_id) for node_id, of_node in names.items()]
+        self.reports, missing = nsight.collect(sources, self.reports_dir, REPORTS)
+        self.notes.extend(missing)
 
     def late_files(self) -> list[pathlib.Path]:
         return self.reports

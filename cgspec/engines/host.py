@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 import ray
 
 from cgspec import raynames
+from cgspec.engines.couriers import Log
 from cgspec.engines.process_groups import free_port
+from cgspec.engines.shipping import unpacked
 from cgspec.invocation import Failed
 from cgspec.payloads import Sendable
 from cgspec.worker import Born, Job, Worker, WorkerPhase
@@ -50,9 +52,9 @@ class Host(Worker):
 
     remote = True
 
-    def __init__(self, log: str | None) -> None:
+    def __init__(self, log: Log | None) -> None:
         if log is not None:
-            _redirect(pathlib.Path(log))
+            _redirect(log.here())
         super().__init__()
         self.sendable = Sendable(pickle)
 
@@ -60,6 +62,15 @@ class Host(Worker):
         context = ray.get_runtime_context()
         address: str = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
         return Home(os.getpid(), context.get_node_id(), address)
+
+    def root_of(self, job: Job) -> pathlib.Path:
+        """The shipped copy, which is the process's working folder too: the one that it started in means nothing."""
+        copy = unpacked(job.package) if job.package is not None else None
+        if copy is None:
+            return super().root_of(job)
+        if "working_dir" not in ray.get_runtime_context().runtime_env:
+            os.chdir(copy)
+        return copy
 
     def free_port(self) -> int:
         return free_port()
@@ -75,10 +86,10 @@ class Host(Worker):
             sys.stdout.flush()
             sys.stderr.flush()
 
-    def taken_over(self, job: Job, fresh: bool, log: str | None) -> Born | Failed:
+    def taken_over(self, job: Job, fresh: bool, log: Log | None) -> Born | Failed:
         """``adopt`` for another run, which has its own log."""
         if log is not None:
-            _redirect(pathlib.Path(log))
+            _redirect(log.here())
         return self.adopt(job, fresh=fresh)
 
     def close_loop(self) -> None:
