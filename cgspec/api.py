@@ -17,6 +17,7 @@ from cgspec.checking import check as check_file
 from cgspec.diagnostics import suggest
 from cgspec.errors import SpecError, UsageError
 from cgspec.graph import Graph
+from cgspec.raynames import profilers_of_switches
 from cgspec.views import diagnostics
 
 if TYPE_CHECKING:
@@ -95,7 +96,10 @@ def _check(path: str | os.PathLike[str], overrides: Mapping[str, Any], **setting
 def run(
     path: str | os.PathLike[str], *, out: str | os.PathLike[str] = "runs", rehearse: bool = False, **overrides: Any
 ) -> Result:
-    """Runs a spec as ``cgspec run`` does; the result has the record and the run folder.
+    """Runs a spec as ``cgspec run`` does, Ray's own profiler switches in the environment included.
+
+    Returns:
+        With the record and the run folder.
 
     Raises:
         SpecError: the spec has errors.
@@ -104,6 +108,8 @@ def run(
     from cgspec.job import Job
     from cgspec.running import run as run_job
 
+    if profilers := profilers_of_switches(overrides):
+        overrides["profile"] = profilers
     loaded = load(path, rehearse=rehearse, **overrides)
     return run_job(Job.of(loaded.checked, out=pathlib.Path(out), rehearse=rehearse, overrides=overrides))
 

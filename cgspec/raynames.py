@@ -335,5 +335,21 @@ NOISY = ("ray.dag.compiled_dag_node", "ray._private.serialization", "ray._privat
 CLEANUP = "RAY_process_group_cleanup_enabled"
 """Environment of a local Ray: ``0`` lets the process group of a worker live on after it (for nsys)."""
 
-SWITCHES = ("RAY_CGRAPH_ENABLE_TORCH_PROFILING", "RAY_CGRAPH_ENABLE_NVTX_PROFILING", "RAY_CGRAPH_ENABLE_PROFILING")
-"""Environment that makes the graph's loops profile themselves, from their start to the teardown."""
+SWITCHES = {
+    "RAY_CGRAPH_ENABLE_TORCH_PROFILING": "torch",
+    "RAY_CGRAPH_ENABLE_NVTX_PROFILING": "nvtx",
+    "RAY_CGRAPH_ENABLE_PROFILING": "timeline",
+}
+"""Environment that makes the graph's loops profile themselves, from their start to the teardown, and the profilers of
+cgspec that mean the same."""
+
+
+def profilers_of_switches(overrides: Iterable[str]) -> list[str]:
+    """The profilers that the user's environment chooses; none where an override says ``profile`` itself.
+
+    Args:
+        overrides: dotted paths, with or without ``=value``.
+    """
+    if any(said.partition("=")[0].partition(".")[0].strip() == "profile" for said in overrides):
+        return []
+    return [kind for name, kind in SWITCHES.items() if os.environ.get(name) == "1"]

@@ -90,6 +90,13 @@ def test_run_is_the_command_line_s_run(spec):
     assert (result.status, result.last, result.run_dir.parent.parent.name) == ("passed", {"sum": 11}, "elsewhere")
 
 
+def test_ray_s_own_switches_mean_the_same_as_on_the_command_line(spec, monkeypatch):
+    monkeypatch.setenv("RAY_CGRAPH_ENABLE_PROFILING", "1")
+    assert [phase.profiled for phase in cgspec.run(spec).record.phases][-1] == "timeline"
+    said = cgspec.run(spec, profile="none")
+    assert [phase.profiled for phase in said.record.phases][-1] is None
+
+
 def test_there_is_nothing_else_in_the_interface():
     with pytest.raises(AttributeError):
         cgspec.nothing  # noqa: B018

@@ -245,6 +245,8 @@ def test_ray_own_switch_chooses_the_profiler(project, switch, kind):
     env = {**os.environ, f"RAY_CGRAPH_ENABLE_{switch}": "1"}
     done = cgspec("run", spec_in(project, GOOD).name, "--engine", "local", "--json", cwd=project, env=env)
     assert json.loads(done.stdout)["phases"][-1]["profiled"] == kind
+    done = cgspec("run", "spec.yaml", "profile=none", "--engine", "local", "--json", cwd=project, env=env)
+    assert json.loads(done.stdout)["phases"][-1]["profiled"] is None
 
 
 def test_a_variant_that_is_wrong_is_found_by_check_and_does_not_keep_the_spec_from_running(project):

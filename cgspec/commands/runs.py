@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import pathlib
 import sys
 import time
@@ -17,6 +16,7 @@ import click
 from cgspec.checking import Checked, check
 from cgspec.commands.printing import require, spec_options
 from cgspec.errors import CgspecError, UsageError
+from cgspec.raynames import profilers_of_switches
 
 if TYPE_CHECKING:
     from cgspec.job import Job
@@ -26,12 +26,6 @@ if TYPE_CHECKING:
 
 ENGINES = ("compiled", "direct", "local")
 PROFILERS = ("none", "timeline", "torch", "nsight", "nvtx")
-RAY_SWITCHES = {
-    "RAY_CGRAPH_ENABLE_TORCH_PROFILING": "torch",
-    "RAY_CGRAPH_ENABLE_NVTX_PROFILING": "nvtx",
-    "RAY_CGRAPH_ENABLE_PROFILING": "timeline",
-}
-"""Ray's own switches in the user's environment, and the profilers that they choose."""
 
 
 @click.command("run")
@@ -134,7 +128,7 @@ def _sweep(checked: Checked, swept: SweepSpec, overrides: Sequence[str], as_json
 def _checked(spec: str, overrides: Sequence[str], options: dict[str, Any], point: Choice | None = None) -> Checked:
     return check(
         spec,
-        overrides=[*overrides, *_option_overrides(options)],
+        overrides=[*overrides, *_option_overrides(overrides, options)],
         variant=options["variant"],
         allow_import=options["allow_import"],
         rehearse=options["rehearse"],
@@ -142,9 +136,9 @@ def _checked(spec: str, overrides: Sequence[str], options: dict[str, Any], point
     )
 
 
-def _option_overrides(options: dict[str, Any]) -> list[str]:
+def _option_overrides(overrides: Sequence[str], options: dict[str, Any]) -> list[str]:
     """Flags as overrides, so that a finding about one has a place."""
-    profiles = list(options["profile"]) or [kind for name, kind in RAY_SWITCHES.items() if os.environ.get(name) == "1"]
+    profiles = list(options["profile"]) or profilers_of_switches(overrides)
     said = [f"profile=[{', '.join(profiles)}]"] if profiles else []
     if options["iterations"] is not None:
         said.append(f"run.iterations={options['iterations']}")
@@ -156,7 +150,7 @@ def _option_overrides(options: dict[str, Any]) -> list[str]:
 def _job(checked: Checked, overrides: Sequence[str], began: float, options: dict[str, Any]) -> Job:
     from cgspec.job import Job
 
-    said = dict(text.split("=", 1) for text in [*overrides, *_option_overrides(options)])
+    said = dict(text.split("=", 1) for text in [*overrides, *_option_overrides(overrides, options)])
     return Job.of(
         checked,
         overrides={**({"variant": options["variant"]} if options["variant"] else {}), **said},
