@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pathlib
 from collections.abc import Iterator
 
 import pytest
 import ray
-from engines_running import one, options, run, started
+import torch
+from engines_running import Shared, error_of, one, options, run, started
 from graphs import Drawing
+from ray.experimental.collective import get_collective_groups
 
 from cgspec.errors import TaskRaised
 from cgspec.graph import Transport
@@ -20,7 +23,7 @@ MOCKED = "mocked.py:Mocked"
 @pytest.fixture(scope="module", autouse=True)
 def _cluster() -> Iterator[None]:
     ray.init(
-        address="local", num_cpus=4, num_gpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR"
+        address="local", num_cpus=4, num_gpus=3, include_dashboard=False, log_to_driver=False, logging_level="ERROR"
     )
     yield
     ray.shutdown()
@@ -106,3 +109,49 @@ def test_collectives_bind_with_rays_own_communicator_where_there_are_gpus() -> N
     # the mock's own arithmetic: twice each of four elements, and 100 times the number that ReduceOp gives to max
     found = run(drawing.graph("l", "k", unread=("s.1", "m.0")), [[1], [2]], options())
     assert found == [[8.0, 808.0], [16.0, 816.0]]
+
+
+def test_tensors_of_the_direct_engine_go_by_rays_nccl_transport(tmp_path: pathlib.Path) -> None:
+    """Gloo stands in for NCCL: the group is formed and released, also where the next graph has other members."""
+    shared, given = Shared(), options("direct", inflight=4)
+
+    def drawing() -> Drawing:
+        found = Drawing().input("x")
+        for name in "abc":
+            found.actor(name, "nccl.py:Standing", num_gpus=1, env={"MEETING": str(tmp_path)})
+        return found
+
+    two = drawing().task("m", "a.make", {"x": "inputs.x"}, transport=Transport("accelerator"))
+    two.task("p", "b.add", {"x": "m"}, transport=Transport("accelerator")).task("f", "a.first", {"x": "p"})
+    three = drawing().task("m", "a.make", {"x": "inputs.x"}, transport=Transport("auto"))
+    three.task("p", "b.add", {"x": "m"}, transport=Transport("accelerator")).task("q", "c.add", {"x": "p", "y": "m"})
+    three.task("f", "b.first", {"x": "q"})
+    try:
+        for graph, members, outputs in (
+            (two.graph("f", "p"), 2, lambda x: x + 1),
+            (three.graph("q", "f"), 3, lambda x: 2 * x + 1),
+            (two.graph("f", "p"), 2, lambda x: x + 1),
+        ):
+            with shared.started(graph, given) as engine:
+                assert [len(group.actors) for group in get_collective_groups([])] == [members]
+                for x in range(4):
+                    engine.submit([x])
+                for x in range(20):
+                    values = engine.fetch().values
+                    assert [float(torch.as_tensor(value).max()) for value in values] == [outputs(x)] * 2
+                    if x < 16:
+                        engine.submit([x + 4])
+    finally:
+        shared.end()
+    assert get_collective_groups([]) == []
+
+
+def test_an_nccl_group_that_cannot_be_formed_is_told(tmp_path: pathlib.Path) -> None:
+    drawing = Drawing().input("x")
+    for name in "ab":
+        drawing.actor(name, "nccl.py:Standing", num_gpus=1, env={"MEETING": str(tmp_path / "nowhere")})
+    drawing.task("m", "a.make", {"x": "inputs.x"}, transport=Transport("accelerator")).task("f", "b.first", {"x": "m"})
+    error = error_of(drawing.graph("f"), [1], options("direct"))
+    assert error.exit_code == 3
+    assert error.failure.message.startswith("the actors cannot form an NCCL group: ")
+    assert "nowhere" in error.failure.message and "cgspec doctor" in error.failure.message

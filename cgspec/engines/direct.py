@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import ray
+from ray.exceptions import RayTaskError
 
 from cgspec import raynames
 from cgspec.engines import Options, rdt
@@ -19,6 +20,7 @@ from cgspec.engines.communicators import Store, StoreServer, patience
 from cgspec.engines.compiled import CompiledEngine
 from cgspec.engines.rdt import Lines, Station
 from cgspec.engines.turns import Seat, Turn, arriving, turns_of
+from cgspec.errors import Failure, NotAble
 from cgspec.graph import Graph, Transport
 from cgspec.layout import lay_out
 from cgspec.payloads import ATOMS
@@ -69,6 +71,8 @@ class DirectEngine(CompiledEngine):
         self._plan(turns, lines)
         try:
             lines.open()
+        except RayTaskError as error:
+            raise _no_group(error) from None
         except Exception as error:
             raise self._why(error) from None
         self.binding = self.compiled = Calls(self.layout, turns, handles, lines)
@@ -101,6 +105,13 @@ class DirectEngine(CompiledEngine):
             for number, seat in _seats_of(self.graph, group, store).items():
                 found.setdefault(number, {})[group] = seat
         return found
+
+
+def _no_group(error: RayTaskError) -> NotAble:
+    cause = error.cause
+    said = next(iter(str(cause).splitlines()), "")
+    message = f"the actors cannot form an NCCL group: {type(cause).__name__}: {said}; cgspec doctor tells what is there"
+    return NotAble(Failure("not-able", message, phase="startup", path=("engine",)))
 
 
 def _seats_of(graph: Graph, group: int, store: Store) -> dict[int, Seat]:
