@@ -12,6 +12,7 @@ import click
 from cgspec import __version__
 from cgspec.commands import about, pictures, records, runs, specs
 from cgspec.errors import CgspecError, SpecError
+from cgspec.views.taming import printable
 
 
 class _Group(click.Group):
@@ -68,7 +69,7 @@ def _main() -> int:
         click.echo(error.text, err=True)
         return error.exit_code
     except CgspecError as error:
-        click.echo(f"cgspec: {error}", err=True)
+        click.echo(printable(f"cgspec: {error}"), err=True)
         return error.exit_code
     except click.exceptions.Exit as error:
         return error.exit_code

@@ -167,6 +167,23 @@ def test_what_is_written_gets_the_folders_above_it_or_a_sentence(project, verb):
     assert (done.returncode, "cannot be written" in done.stderr, "Traceback" in done.stderr) == (2, True, False)
 
 
+def test_names_cannot_drive_the_terminal(project):
+    name = 'name: "\\e[31mred\\e]0;title\\a \\u202eabc"'
+    wrong = GOOD.replace("i + 1", "i + 2").replace("cgspec: 1", f"cgspec: 1\n    {name}\n    engine: local")
+    spec = spec_in(project, wrong)
+    for verb in (["run"], ["plan"], ["run", "sweep={matrix: {run.iterations: [1, 2]}}"]):
+        done = cgspec(verb[0], spec, *verb[1:], cwd=project)
+        assert not {"\x1b", "\x07", "\u202e"} & set(done.stdout + done.stderr), verb
+        assert "·[31mred·]0;title· ·abc" in done.stdout, verb
+    assert "·[31mred" in cgspec("runs", cwd=project).stdout
+
+
+def test_a_plan_without_ray_does_not_speak_of_it(project):
+    spec = spec_in(project, GOOD)
+    assert "engine local; in this process, without Ray\n" in cgspec("plan", spec, "engine=local").stdout
+    assert "engine compiled; Ray local, placement PACK\n" in cgspec("plan", spec).stdout
+
+
 def test_plan_as_json_has_the_stable_shape(project):
     done = cgspec("plan", spec_in(project, GOOD).name, "--json", cwd=project)
     assert json.loads(done.stdout) == {

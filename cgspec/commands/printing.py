@@ -13,6 +13,7 @@ import click
 from cgspec.checking import Checked
 from cgspec.errors import SpecError, UsageError
 from cgspec.views import diagnostics
+from cgspec.views.taming import printable
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -32,6 +33,11 @@ def spec_options(function: Function) -> Function:
 def paints(stream: Any) -> bool:
     """Whether a stream is a terminal that wants colour."""
     return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+
+
+def say(text: str) -> None:
+    """Prints text for people on stdout."""
+    click.echo(printable(text))
 
 
 def require(checked: Checked) -> None:

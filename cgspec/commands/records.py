@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import click
 
-from cgspec.commands.printing import write
+from cgspec.commands.printing import say, write
 
 RUN = click.Path(exists=True, file_okay=False, path_type=pathlib.Path)
 
@@ -44,7 +44,7 @@ def compare_command(before: pathlib.Path, after: pathlib.Path, fail_if: Sequence
     if form == "json":
         click.echo(json.dumps(views.as_data(compared, broken), indent=2, ensure_ascii=False))
     else:
-        click.echo((views.markdown if form == "markdown" else views.text)(compared, broken))
+        say((views.markdown if form == "markdown" else views.text)(compared, broken))
     return int(bool(broken))
 
 
@@ -57,7 +57,10 @@ def runs_command(name: str | None, out: pathlib.Path, as_json: bool) -> int:
     from cgspec.views import runs
 
     entries = runs.runs(out, name=name)
-    click.echo(json.dumps(runs.as_data(entries), indent=2, ensure_ascii=False) if as_json else runs.text(entries))
+    if as_json:
+        click.echo(json.dumps(runs.as_data(entries), indent=2, ensure_ascii=False))
+    else:
+        say(runs.text(entries))
     return 0
 
 
@@ -68,5 +71,5 @@ def trace_command(run: pathlib.Path, output: pathlib.Path | None) -> int:
     """Merge a run's traces into one file for Perfetto."""
     from cgspec.views import trace
 
-    click.echo(trace.told(trace.merge(run, output=output)))
+    say(trace.told(trace.merge(run, output=output)))
     return 0

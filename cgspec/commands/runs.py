@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cgspec.checking import Checked, check
-from cgspec.commands.printing import require, spec_options
+from cgspec.commands.printing import require, say, spec_options
 from cgspec.errors import CgspecError, UsageError
 from cgspec.raynames import profilers_of_switches
 
@@ -121,7 +121,10 @@ def _sweep(checked: Checked, swept: SweepSpec, overrides: Sequence[str], as_json
     sweep.begin(pathlib.Path(options["out"]), options["resume"])
     with progress.observer(sys.stderr) as observer, _apart(as_json):
         code = sweep.run(observer)
-    click.echo(json.dumps(sweeps.as_data(sweep), indent=2) if as_json else sweeps.text(sweep))
+    if as_json:
+        click.echo(json.dumps(sweeps.as_data(sweep), indent=2))
+    else:
+        say(sweeps.text(sweep))
     return code
 
 
@@ -175,6 +178,8 @@ def where_command(run: pathlib.Path, as_json: bool) -> int:
 
     found = record.load(whereabouts.run_in(run))
     told = whereabouts.ask(found) if found.state == "running" else None
-    shown = where.as_data(found, told)
-    click.echo(json.dumps(shown, indent=2, ensure_ascii=False) if as_json else where.text(found, told))
+    if as_json:
+        click.echo(json.dumps(where.as_data(found, told), indent=2, ensure_ascii=False))
+    else:
+        say(where.text(found, told))
     return 0

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import click
 
 from cgspec.checking import Checked, check
-from cgspec.commands.printing import paints, require, spec_options, write
+from cgspec.commands.printing import paints, require, say, spec_options, write
 from cgspec.discovery import specs_in
 from cgspec.errors import UsageError
 from cgspec.views import diagnostics
@@ -65,7 +65,10 @@ def plan_command(
 
     assert checked.graph is not None and checked.spec is not None
     graph, read = checked.graph, checked.spec
-    click.echo(json.dumps(plan.as_data(graph, read), indent=2) if as_json else plan.text(graph, read))
+    if as_json:
+        click.echo(json.dumps(plan.as_data(graph, read), indent=2))
+    else:
+        say(plan.text(graph, read))
     return 0
 
 

@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 
 from cgspec.diagnostics import Finding, Place, Related, finding_data
+from cgspec.views.taming import printable
 
 _COLOURS = {"error": "31", "warning": "33", "note": "36"}
 _WIDEST = 160
@@ -44,7 +45,7 @@ class _Paint:
 
 def _block(finding: Finding, paint: _Paint) -> str:
     colour = _COLOURS[finding.severity]
-    where = f"{_printable(str(finding.place))}: " if finding.place is not None else ""
+    where = f"{printable(str(finding.place))}: " if finding.place is not None else ""
     head = f"{paint(where, '1')}{paint(finding.severity, colour)}: {_shown(finding.message)} [{finding.code}]"
     lines = [head, *_excerpt(finding.place, paint, colour)]
     lines += [f"  {paint(label, '1')} {_shown(said)}" for label, said in _reasons(finding) if said]
@@ -63,7 +64,7 @@ def _related(item: Related) -> str:
 
 def _shown(text: str) -> str:
     """Text for the terminal, with words that are very long cut in the middle."""
-    return _printable(_LONG_WORD.sub(lambda word: f"{word[0][:80]}…{word[0][-20:]}", text))
+    return printable(_LONG_WORD.sub(lambda word: f"{word[0][:80]}…{word[0][-20:]}", text))
 
 
 def _excerpt(place: Place | None, paint: _Paint, colour: str) -> list[str]:
@@ -78,7 +79,7 @@ def _excerpt(place: Place | None, paint: _Paint, colour: str) -> list[str]:
     margin = f"{place.line:>5} | "
     pad = "".join(" " if character != "\t" else "\t" for character in prefix + before for _ in range(_width(character)))
     carets = "^" * max(sum(map(_width, meant)), 1)
-    return [f"{margin}{prefix}{_printable(shown)}", f"{' ' * len(margin)}{pad}{paint(carets, colour)}"]
+    return [f"{margin}{prefix}{printable(shown)}", f"{' ' * len(margin)}{pad}{paint(carets, colour)}"]
 
 
 def _width(character: str) -> int:
@@ -86,11 +87,6 @@ def _width(character: str) -> int:
     if unicodedata.combining(character):
         return 0
     return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
-
-
-def _printable(text: str) -> str:
-    """Text without control characters, so that a spec cannot drive the terminal."""
-    return "".join(c if c == "\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cs") else "·" for c in text)
 
 
 def _count(findings: Sequence[Finding]) -> str:

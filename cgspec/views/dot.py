@@ -26,7 +26,7 @@ LABELLED = 150
 """Pictures with more links than this carry no labels on them; the legend and the tooltips still tell the transport."""
 
 _SHAPES = {
-    "input": 'shape=cds style="filled" fillcolor="#ffffff" margin="0.18,0.11"',
+    "input": 'shape=cds style="filled" fillcolor="#ffffff" margin="0.26,0.11"',
     "output": 'shape=ellipse peripheries=2 style="filled" fillcolor="#ffffff" margin="0.06,0.03"',
     "plate": f'shape=box style="filled" fillcolor="{PLATE}" color="#7B3F8C" penwidth=2 margin="0.1,0.05"',
 }

@@ -126,20 +126,22 @@ def scene_label(scene: Scene) -> str:
 def _hosts(scene: Scene) -> Iterator[str]:
     for because in dict.fromkeys(node.because for node in scene.nodes):
         frame = f'BORDER="1" COLOR="{FRAME}" BGCOLOR="{GROUND}" WIDTH="34" HEIGHT="12" FIXEDSIZE="TRUE"'
-        yield _entry(f"<TD {frame}></TD>", _small(f"one node ({because})", LINE_LENGTH))
+        yield _entry(f"<TD {frame}></TD>", _small(f"one node ({because})", LINE_LENGTH), 34, 12)
 
 
 def _measured(scene: Scene) -> Iterator[str]:
     if scene.heats:
         steps = [f'<TD BGCOLOR="{step}" WIDTH="7" HEIGHT="11" FIXEDSIZE="TRUE"></TD>' for step in HEATS]
-        yield _entry("".join(steps), _small(f"busy: 0 to {scene.heats}"))
+        yield _entry("".join(steps), _small(f"busy: 0 to {scene.heats}"), 35, 11)
     marks = frozenset().union(*(box.marks for box in scene.boxes))
     for mark, border, colour, words in MARKS:
         if mark in marks:
             line = f'BORDER="{border}" COLOR="{colour}" WIDTH="34" HEIGHT="12" FIXEDSIZE="TRUE"'
-            yield _entry(f"<TD {line}></TD>", _small(words))
+            yield _entry(f"<TD {line}></TD>", _small(words), 34, 12)
     if scene.widths:
-        yield _entry(f'<TD BGCOLOR="{MUTED}" WIDTH="34" HEIGHT="6" FIXEDSIZE="TRUE"></TD>', _small(scene.widths, 60))
+        yield _entry(
+            f'<TD BGCOLOR="{MUTED}" WIDTH="34" HEIGHT="6" FIXEDSIZE="TRUE"></TD>', _small(scene.widths, 60), 34, 6
+        )
 
 
 def schedule_label(name: str, subtitle: str, families: Sequence[tuple[int, str, str]], remark: str = "") -> str:
@@ -155,24 +157,26 @@ def _titled(name: str, subtitle: str, remark: str, entries: Sequence[str]) -> st
     lines += [f"<I>{_small(remark, 160)}</I>"] if remark else []
     head = "".join(f'<TR><TD ALIGN="LEFT" COLSPAN="{2 * _ACROSS}">{line}</TD></TR>' for line in lines)
     rows = [entries[start : start + _ACROSS] for start in range(0, len(entries), _ACROSS)]
-    legend = "".join(f"<TR>{''.join(row)}</TR>" for row in rows)
+    legend = "".join(f"<TR>{''.join(row)}</TR>" for row in rows) + '<TR><TD HEIGHT="4"></TD></TR>'
     return f'<<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="2">{head}{legend}</TABLE>>'
 
 
 def _swatch(hue: int, family: str, call: str) -> str:
     cell = f'<TD BGCOLOR="{fill(hue)}" WIDTH="20" HEIGHT="11" FIXEDSIZE="TRUE"></TD>'
     words = _small(family) + (f" {_code(call)}" if call != family else "")
-    return _entry(cell, words)
+    return _entry(cell, words, 20, 11)
 
 
 def _sample(carrier: Carrier) -> str:
     stroke = STROKES[carrier]
     line = f'BORDER="{max(1, round(stroke.width))}" SIDES="B" COLOR="{stroke.colour}" STYLE="{stroke.dash.upper()}"'
-    return _entry(f'<TD {line} FIXEDSIZE="TRUE" WIDTH="34" HEIGHT="8"></TD>', _small(stroke.meaning))
+    return _entry(f'<TD {line} FIXEDSIZE="TRUE" WIDTH="34" HEIGHT="8"></TD>', _small(stroke.meaning), 34, 8)
 
 
-def _entry(cell: str, words: str) -> str:
-    sign = f'<TABLE BORDER="0" CELLSPACING="0" CELLPADDING="0"><TR>{cell}</TR></TABLE>'
+def _entry(cell: str, words: str, width: int, height: int) -> str:
+    """A sample of this size, without which Graphviz spreads its cells where the title is long, and what it means."""
+    size = f'ALIGN="LEFT" FIXEDSIZE="TRUE" WIDTH="{width}" HEIGHT="{height}"'
+    sign = f'<TABLE BORDER="0" CELLSPACING="0" CELLPADDING="0" {size}><TR>{cell}</TR></TABLE>'
     return f'<TD ALIGN="LEFT">{sign}</TD><TD ALIGN="LEFT">&#160;{words}&#160;&#160;&#160;&#160;</TD>'
 
 

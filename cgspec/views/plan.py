@@ -83,7 +83,10 @@ def text(graph: Graph, spec: Spec) -> str:
 def _head(graph: Graph, spec: Spec) -> Iterator[str]:
     run, cluster = spec.run, spec.cluster
     yield f"{graph.name}: {_count(len(graph.actors), 'actor')}, {_count(len(graph.tasks), 'task')}"
-    yield f"engine {spec.engine.kind}; Ray {cluster.address}, placement {cluster.placement}"
+    where = "in this process, without Ray"
+    if spec.engine.kind != "local":
+        where = f"Ray {cluster.address}, placement {cluster.placement}"
+    yield f"engine {spec.engine.kind}; {where}"
     profiles = [profile.kind for profile in spec.profile if profile.kind != "none"]
     phases = [f"warmup {run.warmup}", f"measure {run.iterations}", *(f"profile ({kind})" for kind in profiles)]
     yield f"phases: {', '.join(phases)}; {run.inflight} in flight"

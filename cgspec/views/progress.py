@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import IO, Any
 
 from cgspec.phases import Observer
+from cgspec.views.taming import printable
 
 
 class _Lines:
@@ -22,7 +23,7 @@ class _Lines:
         pass
 
     def note(self, text: str) -> None:
-        print(text, file=self.stream, flush=True)
+        print(printable(text), file=self.stream, flush=True)
 
 
 class _Bar:
@@ -42,7 +43,7 @@ class _Bar:
             self.bar.update(self.task, completed=done)
 
     def note(self, text: str) -> None:
-        self.bar.console.print(text, markup=False, highlight=False)
+        self.bar.console.print(printable(text), markup=False, highlight=False)
 
 
 @contextmanager

@@ -178,7 +178,7 @@ class Schedule:
             tooltip = quote_lines(tell_all(actor.name, tell_actor(actor), ()))
             yield f'  {prefix}row{row} [pos="{width / 2:.1f},{y}!" {ground} tooltip={tooltip}];'
             name = f'shape=plain style="" fontsize=12 label={row_label(actor.name)}'
-            yield f'  {prefix}actor{row} [pos="-98,{y}!" {name}];'
+            yield f'  {prefix}actor{row} [pos="-98,{panel.top - row * _LANE - 2.5:.1f}!" {name}];'
 
     def _cells(self, panel: Panel, tooltips: Mapping[str, list[str]]) -> Iterator[str]:
         for number, (left, right) in panel.bars.items():

@@ -13,6 +13,7 @@ from cgspec.errors import CgspecError, RunError, SpecError
 from cgspec.quantities import show_duration, show_rate
 from cgspec.record import FailureRecord, PhaseRecord, Record, TaskRecord, Times, VerdictRecord
 from cgspec.views.clocks import clocks
+from cgspec.views.taming import printable
 
 MOST_TASKS = 12
 """Tasks that the summary shows, the busiest first."""
@@ -48,7 +49,7 @@ class Line:
 
 def text(record: Record) -> str:
     """The summary as plain text."""
-    return "".join(line.text.rstrip() + "\n" for line in lines(record))
+    return "".join(printable(line.text.rstrip()) + "\n" for line in lines(record))
 
 
 def show(record: Record, stream: IO[str]) -> None:
@@ -61,7 +62,7 @@ def show(record: Record, stream: IO[str]) -> None:
 
     console = Console(file=stream, highlight=False, soft_wrap=True)
     for line in lines(record):
-        console.print(Text(line.text.rstrip(), style=line.style))
+        console.print(Text(printable(line.text.rstrip()), style=line.style))
 
 
 def lines(record: Record) -> Iterator[Line]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import html
 import unicodedata
+from typing import TYPE_CHECKING
 
-from cgspec.views.scene import Facts
+if TYPE_CHECKING:
+    from cgspec.views.scene import Facts
 
 _JOINERS = "\u200c\u200d"
 """Format characters that scripts and emoji need; the others can reorder or hide text."""
@@ -25,6 +27,17 @@ def _tame_character(character: str) -> str:
     if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"):
         return "\ufffd"
     return character
+
+
+def printable(text: str) -> str:
+    """Lines for a terminal, without control characters: a name cannot drive it, nor turn its text around."""
+    if text.replace("\n", "").isprintable():
+        return text
+    return "".join(c if _shown(c) else "·" for c in text)
+
+
+def _shown(character: str) -> bool:
+    return character in "\n\t" + _JOINERS or unicodedata.category(character) not in ("Cc", "Cf", "Cs")
 
 
 def shorten(text: str, most: int) -> str:
