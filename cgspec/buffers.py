@@ -23,7 +23,7 @@ def channel_bytes(graph: Graph, buffer: int | None, actor: int | None) -> int:
     """
     if buffer is not None:
         return max(buffer, LEAST)
-    payloads = [task.payload for task in graph.tasks if task.actor == actor]
+    payloads = [graph.tasks[number].payload for number in graph.actors[actor].tasks] if actor is not None else []
     declared = [payload.bytes + SLACK for payload in payloads if payload is not None]
     return max(declared) if declared and None not in payloads else max([DEFAULT_BUFFER, *declared])
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from cgspec.graph import Actor, Graph
-from cgspec.record import ActorRecord
 from cgspec.views.scene import Cluster, Node, Scene
+
+if TYPE_CHECKING:
+    from cgspec.record import ActorRecord
 
 AS_IT_RAN = "where it ran"
 
