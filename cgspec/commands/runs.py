@@ -69,12 +69,17 @@ def _run(spec: str, overrides: Sequence[str], as_json: bool, began: float, optio
     from cgspec.views import progress
 
     job = _job(checked, overrides, began, options)
-    with progress.observer(sys.stderr) as observer, _apart(as_json):
+    with progress.observer(sys.stderr, shared=_is_here(checked)) as observer, _apart(as_json):
         result = run(job, observer)
     if options["update_expect"]:
         return _told_and_updated(checked, result, as_json)
     _tell(result, as_json)
     return result.exit_code
+
+
+def _is_here(checked: Checked) -> bool:
+    """Whether user code runs in this process."""
+    return checked.spec is not None and checked.spec.engine.kind == "local"
 
 
 def _apart(as_json: bool) -> AbstractContextManager[Any]:
@@ -119,7 +124,7 @@ def _sweep(checked: Checked, swept: SweepSpec, overrides: Sequence[str], as_json
 
     sweep = Sweep(checked.name, swept, job, checked.data)
     sweep.begin(pathlib.Path(options["out"]), options["resume"])
-    with progress.observer(sys.stderr) as observer, _apart(as_json):
+    with progress.observer(sys.stderr, shared=any(map(_is_here, made.values()))) as observer, _apart(as_json):
         code = sweep.run(observer)
     if as_json:
         click.echo(json.dumps(sweeps.as_data(sweep), indent=2))

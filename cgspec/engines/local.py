@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from cgspec import collectives, usercode
 from cgspec.engines import Fetched, Options, Phase, PhaseData, Position, same_actors
 from cgspec.engines.failures import actor_error, call_error, environment, first_failed, task_error
 from cgspec.engines.phases import finish, watch_job
+from cgspec.engines.prints import Prints
 from cgspec.engines.process_groups import in_one_process
 from cgspec.graph import Graph, InputRef
 from cgspec.invocation import Failed
@@ -44,17 +46,31 @@ class LocalEngine:
         self.environ: dict[str, str | None] = {}
         self.iteration = 0
         self.watch: Watch | None = None
+        self.prints = Prints()
 
     def place(self) -> None:
         began = time.monotonic()
+        if self.options.log_dir is not None:
+            self.prints.start()
         usercode.install(self.options.root)
         groups = in_one_process(self.graph)
         for number, (actor, worker) in enumerate(zip(self.graph.actors, self.workers, strict=True)):
             self._set_environment({**environment(self.graph, number, "cpu"), **groups.get(number, {})})
-            born = worker.construct(Job(str(self.options.root), actor, self.layout.steps[number], "cpu"))
+            job = Job(str(self.options.root), actor, self.layout.steps[number], "cpu")
+            with self._printing(number):
+                born = worker.construct(job)
             if isinstance(born, Failed):
                 raise actor_error(self.graph, number, born)
         self.startup["construct"] = time.monotonic() - began
+
+    @contextlib.contextmanager
+    def _printing(self, actor: int) -> Iterator[None]:
+        """What is printed meanwhile is the actor's."""
+        self.prints.folder, self.prints.actor = self.options.log_dir, self.graph.actors[actor].name
+        try:
+            yield
+        finally:
+            self.prints.actor = None
 
     def _set_environment(self, variables: Mapping[str, str]) -> None:
         """One process has one environment: the actors' variables come one after the other, and go at teardown."""
@@ -75,7 +91,8 @@ class LocalEngine:
     def _adopt(self, *, fresh: bool) -> None:
         for number, (actor, worker) in enumerate(zip(self.graph.actors, self.workers, strict=True)):
             job = Job(str(self.options.root), actor, self.layout.steps[number], "cpu")
-            born = worker.adopt(job, fresh=fresh)
+            with self._printing(number):
+                born = worker.adopt(job, fresh=fresh)
             if isinstance(born, Failed):
                 raise actor_error(self.graph, number, born)
 
@@ -86,7 +103,8 @@ class LocalEngine:
         pass
 
     def call(self, actor: int, method: str, kwargs: Mapping[str, object]) -> object:
-        result = self.workers[actor].call(method, kwargs)
+        with self._printing(actor):
+            result = self.workers[actor].call(method, kwargs)
         if isinstance(result, Failed):
             raise call_error(self.graph, actor, method, result, phase=self.phase.name)
         return result
@@ -106,18 +124,26 @@ class LocalEngine:
         if self.watch is not None:
             self.watch.before(self.iteration)
         ports: list[tuple[object, ...]] = []
-        for place, bind in enumerate(self.layout.binds):
-            if place < len(ports):  # a member of the collective that was just executed
-                continue
-            ports.extend(self._met(bind.group, ports) if bind.group is not None else [self._ran(bind, inputs, ports)])
+        self.prints.folder = self.options.log_dir
+        try:
+            self._run_binds(inputs, ports)
+        finally:
+            self.prints.actor = None
         read = [ports[port.bind][port.port] for port in self.layout.reads]
         self.done.append(self._fetched(inputs, read, time.monotonic_ns()))
         if self.watch is not None:
             self.watch.after(self.iteration)
         self.iteration += 1
 
+    def _run_binds(self, inputs: Sequence[object], ports: list[tuple[object, ...]]) -> None:
+        for place, bind in enumerate(self.layout.binds):
+            if place < len(ports):  # a member of the collective that was just executed
+                continue
+            ports.extend(self._met(bind.group, ports) if bind.group is not None else [self._ran(bind, inputs, ports)])
+
     def _ran(self, bind: Bind, inputs: Sequence[object], ports: list[tuple[object, ...]]) -> tuple[object, ...]:
         """What a step hands out."""
+        self.prints.actor = self.graph.actors[bind.actor].name
         result = self.workers[bind.actor].run(bind.step, *(_read(source, inputs, ports) for source in bind.reads))
         return result if bind.ports > 1 else (result,)  # type: ignore[return-value]
 
@@ -147,6 +173,8 @@ class LocalEngine:
 
     def end(self) -> PhaseData:
         parts = [worker.end() for worker in self.workers]
+        if self.prints.trouble is not None and self.prints.trouble not in self.notes:
+            self.notes.append(self.prints.trouble)
         if self.watch is not None:
             self.watch.cut()
             parts[0].files, notes = self.watch.finish()
@@ -160,6 +188,7 @@ class LocalEngine:
 
     def teardown(self) -> None:
         self.done.clear()
+        self.prints.stop()
         for name, before in self.environ.items():
             if before is None:
                 os.environ.pop(name, None)

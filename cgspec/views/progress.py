@@ -1,4 +1,4 @@
-"""How far a run is, on a terminal's stderr; lines of phases where there is no terminal."""
+"""How far a run is, on a terminal's stderr; lines of phases where there is no terminal, or it is shared."""
 
 from __future__ import annotations
 
@@ -47,9 +47,13 @@ class _Bar:
 
 
 @contextmanager
-def observer(stream: IO[str]) -> Iterator[Observer]:
-    """Watches a run on ``stream``."""
-    if not stream.isatty():
+def observer(stream: IO[str], *, shared: bool) -> Iterator[Observer]:
+    """Watches a run on ``stream``.
+
+    Args:
+        shared: whether user code prints, and debuggers ask, on the same terminal: a bar would be drawn over them.
+    """
+    if shared or not stream.isatty():
         yield _Lines(stream)
         return
     from rich.console import Console
