@@ -23,6 +23,7 @@ from cgspec.job import Job
 from cgspec.metrics import Metrics
 from cgspec.phases import Observer, Passed
 from cgspec.plans import profiles_of
+from cgspec.quantities import show_duration
 from cgspec.readout import Readout
 from cgspec.record import FILE, Record
 from cgspec.redaction import Redactor
@@ -173,8 +174,14 @@ class Chronicle:
         """The spec's own metrics."""
         assert self.metrics is not None
         outputs = passed.last.outputs if passed.last is not None else None
-        readout = Readout(self._job.graph, self.metrics.run, busy.spans, outputs, self._var)
-        self.record.metrics = readout.evaluate(formulas_of(self._job.spec))
+        formulas = formulas_of(self._job.spec)
+        spans, moved = busy.on_one_clock([actor.node for actor in self.record.actors]) if formulas else (busy.spans, {})
+        readout = Readout(self._job.graph, self.metrics.run, spans, outputs, self._var)
+        self.record.metrics = readout.evaluate(formulas)
+        for node, each in moved.items():
+            self.note(
+                f"metrics: the clock of {node} was aligned with the driver's, to ±{show_duration(each.error / 1e9)}"
+            )
         self.metrics = replace(self.metrics, user=readout.values)
         for note in readout.notes:
             self.note(note)

@@ -104,8 +104,8 @@ def edge_times(graph: Graph, spans: Mapping[int, Spans], family: str) -> list[in
     """The ns of every edge from a member of a family to another actor, in every iteration that is held of both ends.
 
     edge = the reader's start - the producer's end, minus nothing: sending, receiving, and all the time that the value
-    lay there because the reader's actor was still busy, or the reader waited for another input. Between two nodes the
-    difference of their clocks is in it, too. A reader counts once, however many of its arguments come from there.
+    lay there because the reader's actor was still busy, or the reader waited for another input. All spans have to be by
+    one clock. A reader counts once, however many of its arguments come from there.
     """
     pairs = {(s.task, e.to): None for e, s in crossing(graph) if word(graph.tasks[s.task].family) == family}
     return [ns for source, to in pairs if {source, to} <= spans.keys() for ns in _between(spans[source], spans[to])]
