@@ -28,6 +28,7 @@ class Scripted:
     startup: dict[str, float] = field(default_factory=dict)
     nodes: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    fused: tuple[tuple[int, ...], ...] = ()
     log: list[str] = field(default_factory=list)
     pending: deque[object] = field(default_factory=deque)
     most: int = 0
