@@ -83,7 +83,7 @@ class Chronicle:
         for name, text in read_files(self._job.graph, self._job.root):
             self._folder.write(f"source/{name}", self._redactor.text(text))
         self._folder.append("samples.csv", SAMPLES_HEAD)
-        self._save()
+        self.save()
 
     def note(self, text: str) -> None:
         """Tells it now, and keeps it."""
@@ -98,7 +98,7 @@ class Chronicle:
     def reachable(self, socket: Path | None) -> None:
         """The run answers whoever asks where it is."""
         self.record.where = str(socket) if socket is not None else None
-        self._save()
+        self.save()
 
     def placed(self, engine: Engine) -> None:
         """Actors are live and the graph is compiled."""
@@ -107,7 +107,7 @@ class Chronicle:
         self.record.startup = {step: round(seconds, 6) for step, seconds in engine.startup.items()}
         self._engine_notes(engine)
         self._log("actors are live, the graph is compiled")
-        self._save()
+        self.save()
 
     def _engine_notes(self, engine: Engine) -> None:
         for note in engine.notes:
@@ -150,7 +150,7 @@ class Chronicle:
         if passed.plan.phase.name == "measure":
             self._measured(passed)
         self._log(f"phase {_label(passed)}: {phase.iterations} iterations")
-        self._save()
+        self.save()
 
     def _failed(self, passed: Passed) -> None:
         """Keeps the inputs of the first iteration that raised, of the whole run."""
@@ -248,7 +248,7 @@ class Chronicle:
         record.status = "crashed" if crashed else ended
         self._log(f"ended: {record.status}" + (f": {error}" if error is not None else ""))
         self._folder.flush()
-        self._save(wait=machine.PATIENCE)
+        self.save(wait=machine.PATIENCE)
         with suppress(TooLate):
             if diff := self._diff.result(timeout=machine.PATIENCE):
                 self._folder.write("source/git.diff", self._redactor.text(diff))
@@ -265,12 +265,12 @@ class Chronicle:
         if (error := self.trouble()) is not None and self.record.failure is None:
             self.record.failure = account.failure_record(error.failure, self._job.locate)
             self.record.status = error.status
-        self._save()
+        self.save()
 
     def present(self) -> None:
         """Makes what is shown of the run; takes a while where traces are large."""
         path, graph = self._folder.path, self._job.graph
-        presenting.present(path, self.record, graph, clean=self._redactor.text, save=self._save)
+        presenting.present(path, self.record, graph, clean=self._redactor.text, save=self.save)
 
     def trouble(self) -> NotAble | None:
         """What the folder could not take, as an error."""
@@ -313,7 +313,8 @@ class Chronicle:
             return path.resolve().relative_to(self._folder.path.resolve()).as_posix()
         return str(path)
 
-    def _save(self, *, wait: float = 0.0) -> None:
+    def save(self, *, wait: float = 0.0) -> None:
+        """Writes the record as it is; ``wait`` seconds for what is asked of the machine."""
         with suppress(TooLate):
             self.record.machine = self._machine.result(timeout=wait)
         self._folder.write(FILE, self.told().as_json())

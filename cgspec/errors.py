@@ -119,3 +119,8 @@ class Interrupted(RunError):
     """Ctrl-C or SIGTERM arrived."""
 
     status, exit_code = "interrupted", 130
+
+
+def unmade_error(failure: Failure) -> RunError:
+    """The error of a value that cannot be made: the spec's, or (not of kind ``input``) that of the user's function."""
+    return RunError(failure) if failure.kind == "input" else TaskRaised(failure)

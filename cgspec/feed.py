@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from cgspec import usercode
-from cgspec.errors import Failure, RunError, TaskRaised
+from cgspec.errors import Failure, unmade_error
+from cgspec.evaluating import Unmade, evaluate
 from cgspec.expectations import output_place
 from cgspec.graph import Graph, Input, Path
 from cgspec.sources import parts
@@ -115,20 +116,7 @@ def made(value: Value, what: str, path: Path, scope: Scope, *, phase: str | None
         RunError: it cannot be made.
     """
     try:
-        return value.make(scope)
-    except CannotMake as error:
-        message = f"{what} cannot be made{_when(scope)}: {error}"
-        raise RunError(Failure("input", message, phase=phase, iteration=scope.i, path=path)) from None
-    except usercode.CannotLoad as error:
-        message, trace = f"{what} cannot be made: {error}", error.trace
-        failure = Failure("import", message, phase=phase, iteration=scope.i, path=path, traceback=trace)
-        raise TaskRaised(failure) from None
-    except (Exception, SystemExit) as error:
-        said, trace = usercode.describe(error)
-        message = f"making {what}{_when(scope)} raised {said}"
-        failure = Failure("raised", message, phase=phase, iteration=scope.i, path=path, traceback=trace)
-        raise TaskRaised(failure) from None
-
-
-def _when(scope: Scope) -> str:
-    return "" if scope.i is None else f" for iteration {scope.i}"
+        return evaluate(value, what, scope)
+    except Unmade as error:
+        failure = Failure(error.kind, str(error), phase=phase, iteration=scope.i, path=path, traceback=error.trace)
+        raise unmade_error(failure) from None

@@ -1,7 +1,7 @@
 """The run folder ``<out>/<name>/<UTC time>-<id>/``: made new, never overwritten, each file written whole or not at all.
 
 Where the disk is full or goes away, what fails is remembered in ``trouble`` and the run goes on: what was measured is
-still told at its end.
+still told at its end. Some room is kept until then, so that the record can say how the run ended.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from typing import IO
 from cgspec.errors import Failure, NotAble
 
 LATEST = "latest"
+RESERVE, RESERVED = ".reserve", 256 * 2**10
+"""A file that gives its bytes back when the disk is full."""
 LONGEST = 100
 """Bytes of a folder's name that come from the spec's."""
 
@@ -64,6 +66,8 @@ class RunFolder:
         except OSError as error:
             raise _cannot_write(out, error) from None
         self.id = self.path.name
+        with suppress(OSError):
+            (self.path / RESERVE).write_bytes(bytes(RESERVED))
         self._point_to_it(above / LATEST)
 
     @classmethod
@@ -89,15 +93,12 @@ class RunFolder:
     def write(self, name: str, text: str) -> None:
         """Writes a file whole: a reader finds the old text or the new one, never a part."""
         path = self.path / name
-        new = path.with_name(f".{path.name}.new")
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            new.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
-            os.replace(new, path)
+            _write_whole(path, text)
         except OSError as error:
             self._remember(name, error)
-            with suppress(OSError):
-                new.unlink(missing_ok=True)
+            if self._give_back():
+                self.write(name, text)
 
     def append(self, name: str, text: str) -> None:
         """Adds to a file; nothing is added any more once that failed, or the folder is closed."""
@@ -126,11 +127,20 @@ class RunFolder:
     def close(self) -> None:
         """Ends the files that were added to; idempotent."""
         self.flush()
+        self._give_back()
         self._closed = True
         for file in self._open.values():
             with suppress(OSError):
                 file.close()
         self._open.clear()
+
+    def _give_back(self) -> bool:
+        """Gives back the room that was kept; False where there is none."""
+        try:
+            (self.path / RESERVE).unlink()
+        except OSError:
+            return False
+        return True
 
     def _drop(self, name: str, error: OSError) -> None:
         self._remember(name, error)
@@ -141,6 +151,18 @@ class RunFolder:
     def _remember(self, name: str, error: OSError) -> None:
         if self.trouble is None:
             self.trouble = f"{name} in {self.path} could not be written: {error.strerror or error}"
+
+
+def _write_whole(path: Path, text: str) -> None:
+    new = path.with_name(f".{path.name}.new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        new.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
+        os.replace(new, path)
+    except OSError:
+        with suppress(OSError):
+            new.unlink(missing_ok=True)
+        raise
 
 
 def _new_folder(above: Path) -> Path:

@@ -22,7 +22,7 @@ class Signals:
 
     Attributes:
         mode: ``at-once`` raises KeyboardInterrupt; ``between`` sets ``stop``, and raises when nobody looked at it for
-            ``GRACE`` seconds or the signal comes again; ``never`` ignores them.
+            ``GRACE`` seconds or the signal comes again; ``never`` sets ``stop`` alone.
         stop: the name of the signal that came, or None.
     """
 
@@ -59,9 +59,9 @@ class Signals:
             self._timer = None
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
+        first, self.stop = self.stop is None, signal.Signals(number).name
         if self.mode == "never":
             return
-        first, self.stop = self.stop is None, signal.Signals(number).name
         if self.mode == "at-once" or not first:
             self.heard()
             raise KeyboardInterrupt

@@ -4,12 +4,16 @@ place of a result that there is not."""
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
+from cgspec.evaluating import Unmade, evaluate
+from cgspec.graph import Path
 from cgspec.steps import Call, Enter, Forward, Leave, Step, Take, pick
-from cgspec.values import Scope
+from cgspec.values import Scope, Value
+
+Name = TypeVar("Name", str, int)
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,12 +21,13 @@ class Failed:
     """What stands in place of a result; made of strings, so that every process can read it.
 
     Attributes:
-        kind: as in ``errors.Failure``: ``raised``, ``arity``, ``unreadable``, ``unserialisable``, ``constructor``
-            or ``import``.
+        kind: as in ``errors.Failure``: ``raised``, ``arity``, ``unreadable``, ``unserialisable``, ``constructor``,
+            ``import`` or ``input``.
         message: what happened, e.g. ``ValueError: negative``.
         task: index into ``graph.tasks``; None for a constructor or a plain call.
         iteration: of the phase, from 0.
         trace: the user's own frames.
+        below: where in the task's entry, or the actor's, a value stands that cannot be made, e.g. ``("args", "rank")``.
     """
 
     kind: str
@@ -30,6 +35,7 @@ class Failed:
     task: int | None = None
     iteration: int | None = None
     trace: str = ""
+    below: Path = ()
 
 
 FLUSH = Failed("flush", "the phase ends")
@@ -37,7 +43,7 @@ FLUSH = Failed("flush", "the phase ends")
 
 
 class FailedTask(Exception):
-    """A ``Failed`` that has to be raised, because its channel carries nothing but tensors."""
+    """A ``Failed`` that has to be raised: its channel carries nothing but tensors, or there is no graph yet."""
 
     def __init__(self, failed: Failed) -> None:
         super().__init__(failed.message)
@@ -102,7 +108,7 @@ class Invocation:
         self.method = getattr(user, step.method)
         self.ports, self.returns, self.names = step.ports, step.returns, step.names
         self.arrived = frozenset(step.arrived)
-        self.constants = {name: value.make(scope) for name, value in step.consts.items()}
+        self.constants = made_all(step.consts, "with", f"the constant {{}} of task {step.name}", scope, task=step.task)
         self.positional, self.named = _arrange(self.method, step.arguments)
         self.simple = all(isinstance(take, int) for take in (*self.positional, *(take for _, take in self.named)))
 
@@ -134,6 +140,27 @@ class Invocation:
         if len(ports) == 1:
             return result if ports[0] is None else result[ports[0]]
         return tuple([result[port] for port in ports]) if ports else None
+
+
+def made_all(
+    values: Mapping[Name, Value], key: str, what: str, scope: Scope, *, task: int | None = None
+) -> dict[Name, Any]:
+    """What stands under ``key`` of an actor or a task, made.
+
+    Args:
+        what: what each of them is, for the sentence; ``{}`` is its name.
+
+    Raises:
+        FailedTask: one of them cannot be made.
+    """
+    made: dict[Name, Any] = {}
+    for name, value in values.items():
+        try:
+            made[name] = evaluate(value, what.format(name), scope)
+        except Unmade as error:
+            failed = Failed(error.kind, str(error), task, trace=error.trace, below=(key, name))
+            raise FailedTask(failed) from None
+    return made
 
 
 def _arrange(

@@ -299,6 +299,14 @@ def remove_semaphores(raylet: int) -> None:
             path.unlink(missing_ok=True)
 
 
+def remove_session(folder: pathlib.Path) -> None:
+    """Removes the folder of a Ray that has ended, and the link to the latest one where it led there."""
+    shutil.rmtree(folder, ignore_errors=True)
+    latest = folder.parent / "session_latest"
+    if latest.is_symlink() and not latest.exists():
+        latest.unlink(missing_ok=True)
+
+
 def redirect_raylet(say: Callable[[str], object]) -> Callable[[], None]:
     """Sends what Ray's listener would print on the driver's stdout (deaths, a page each) to ``say``.
 

@@ -258,12 +258,15 @@ class _Run:
         return judge_looks(self.job.graph, self.job.spec.expect, looked, passed.plan.first if passed else 0)
 
     def _interrupted(self) -> Interrupted:
-        what = "SIGTERM" if self.signals.stop == "SIGTERM" else "Ctrl-C"
+        what = self._signal()
         if self.current is None:
             return Interrupted(Failure("interrupted", f"{what} arrived before the first iteration", phase="startup"))
         phase, done = self.current.plan.phase, len(self.current.passed.done)
         message = f"{what} arrived in the {phase.name} phase, after {done} of {phase.iterations} iterations"
         return Interrupted(Failure("interrupted", message, phase=phase.name))
+
+    def _signal(self) -> str:
+        return "SIGTERM" if self.signals.stop == "SIGTERM" else "Ctrl-C"
 
     def _whereabouts(self) -> dict[str, Any]:
         """What ``cgspec where`` is told, on the beacon's thread."""
@@ -271,7 +274,8 @@ class _Run:
         if engine is None or current is None:
             startup = dict(engine.startup) if engine is not None else {}
             seconds = time.monotonic() - self.began
-            return {"phase": "startup", "startup": startup, "seconds": seconds, "actors": [], "chain": []}
+            told = {"phase": "startup", "startup": startup, "seconds": seconds}
+            return told | actors_told(self.job.graph, engine.where() if engine is not None else ())
         plan, passed = current.plan, current.passed
         latest = [*passed.submitted[:1], *passed.done[-1:]] or [time.monotonic_ns()]
         told = {"phase": plan.phase.name, "done": len(passed.done), "asked": plan.phase.iterations}
@@ -316,6 +320,13 @@ class _Run:
             self.chronicle.present()
         except KeyboardInterrupt:
             self.chronicle.note("interrupted while the files that show the run were made")
+        if self._stopped_late():
+            self.chronicle.note(f"{self._signal()} arrived when everything was measured")
+        self.chronicle.save()
+
+    def _stopped_late(self) -> bool:
+        """Whether a signal came that ended nothing any more: only the exit code tells of it."""
+        return self.signals.stop is not None and self.error is None and not self.crashed
 
     def result(self) -> Result:
         """How it ended."""
@@ -325,6 +336,8 @@ class _Run:
         error = self.error or self.chronicle.trouble()
         failed = any(verdict.passed is False for verdict in self.chronicle.record.expect)
         code = error.exit_code if error is not None else int(failed)
+        if self._stopped_late():
+            code = Interrupted.exit_code
         observed = self.judge.judge.observed() if self.job.observe else ()
         return Result(self.chronicle.told(), self.folder.path, code, first, last, error, observed)
 

@@ -138,6 +138,7 @@ class Sweep:
         finally:
             live.end()
             self._present(observer)
+            self.folder.close()
         return max((turn.exit_code for turn in self.record.turns), default=0)
 
     def _present(self, observer: Observer) -> None:

@@ -128,6 +128,7 @@ def _actor_told(graph: Graph, position: Position) -> dict[str, Any]:
         "task": None if position.task is None else graph.tasks[position.task].name,
         "upcoming": None if position.upcoming is None else graph.tasks[position.upcoming].name,
         "iteration": position.iteration,
+        "outside": position.outside,
         "seconds": round(position.seconds, 3),
         "stack": list(position.stack),
     }

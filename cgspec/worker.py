@@ -7,13 +7,14 @@ step runs once in every iteration.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import resource
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +22,7 @@ from cgspec import collectives, usercode
 from cgspec.device_times import DeviceRecorder, DeviceTimes, Pool, cuda_events
 from cgspec.fusion import chained
 from cgspec.graph import Actor
-from cgspec.invocation import FLUSH, Failed, FailedTask, Invocation
+from cgspec.invocation import FLUSH, Failed, FailedTask, Invocation, made_all
 from cgspec.looks import Looked
 from cgspec.payloads import ATOMS, detach, to_host
 from cgspec.profilers import Ranges, Watch, WatchJob, make_watch
@@ -29,7 +30,7 @@ from cgspec.raynames import READ_ERROR, read_error
 from cgspec.recorder import Held, Recorder, capacity_for
 from cgspec.shortcut import shortcut
 from cgspec.steps import Chain, Enter, Forward, Leave, Step
-from cgspec.values import CannotMake, Scope
+from cgspec.values import Scope
 
 now = time.monotonic_ns
 
@@ -86,6 +87,7 @@ class Spot:
     ended: int
     stack: tuple[str, ...]
     failed: Failed | None
+    outside: str
 
 
 class Worker:
@@ -107,6 +109,7 @@ class Worker:
         self._tasks: list[int] = []
         self._user: Any = None
         self._thread = 0
+        self._doing = ""
         self._current: Invocation | None = None
         self._since = now()
         self._last: Invocation | None = None
@@ -125,26 +128,26 @@ class Worker:
     def construct(self, job: Job) -> Born | Failed:
         """Imports the user's class and constructs the object."""
         began = now()
-        scope = Scope(device=job.device, load=usercode.load)
         usercode.install(self.root_of(job), shown=job.root if job.package else None)
         try:
-            user_class = usercode.load(job.actor.class_ref)
+            with self._outside("its constructor"):
+                self._construct(job, Scope(device=job.device, load=usercode.load))
         except usercode.CannotLoad as error:
             return Failed("import", str(error), trace=error.trace)
-        try:
-            positional = [value.make(scope) for value in job.actor.args]
-            named = {name: value.make(scope) for name, value in job.actor.kwargs.items()}
-            self._user = user_class(*positional, **named)
-            self._has_gpu = job.device == "cuda"
-            self._prepare(job.steps, scope)
-        except usercode.CannotLoad as error:
-            return Failed("import", str(error), trace=error.trace)
-        except CannotMake as error:
-            return Failed("constructor", str(error))
+        except FailedTask as error:
+            return error.failed
         except (Exception, SystemExit) as error:
             what, trace = usercode.describe(error)
             return Failed("constructor", what, trace=trace)
         return Born((now() - began) / 1e9)
+
+    def _construct(self, job: Job, scope: Scope) -> None:
+        user_class = usercode.load(job.actor.class_ref)
+        positional = made_all(dict(enumerate(job.actor.args)), "args", "its argument {}", scope)
+        named = made_all(job.actor.kwargs, "args", "its argument {}", scope)
+        self._user = user_class(*positional.values(), **named)
+        self._has_gpu = job.device == "cuda"
+        self._prepare(job.steps, scope)
 
     def adopt(self, job: Job, *, fresh: bool) -> Born | Failed:
         """Takes the steps of another graph for the object that is here, or (``fresh``) for one that is made anew."""
@@ -153,11 +156,18 @@ class Worker:
         began = now()
         try:
             self._prepare(job.steps, Scope(device=job.device, load=usercode.load))
-        except usercode.CannotLoad as error:
-            return Failed("import", str(error), trace=error.trace)
-        except CannotMake as error:
-            return Failed("constructor", str(error))
+        except FailedTask as error:
+            return error.failed
         return Born((now() - began) / 1e9)
+
+    @contextlib.contextmanager
+    def _outside(self, what: str) -> Iterator[None]:
+        """Lets ``where`` say what of the user's runs outside the graph."""
+        self._doing, self._thread, self._since = what, threading.get_ident(), now()
+        try:
+            yield
+        finally:
+            self._doing, self._since = "", now()
 
     def _prepare(self, given: tuple[Step | Chain, ...], scope: Scope) -> None:
         self._chains = [step for step in given if isinstance(step, Chain)]
@@ -176,7 +186,8 @@ class Worker:
     def call(self, method: str, kwargs: Mapping[str, object]) -> object:
         """Calls the user's method outside the graph; what it raises becomes a ``Failed``."""
         try:
-            return getattr(self._user, method)(**kwargs)
+            with self._outside(f"the call of {method}"):
+                return getattr(self._user, method)(**kwargs)
         except (Exception, SystemExit) as error:
             what, trace = usercode.describe(error)
             return Failed("raised", what, trace=trace)
@@ -351,10 +362,10 @@ class Worker:
 
     def where(self) -> Spot:
         """Where the graph's thread is; called from another thread."""
-        current, since = self._current, self._since
-        upcoming = None if current else (self._last.following if self._last else None)
+        current, since, doing = self._current, self._since, self._doing
+        upcoming = None if current or doing else (self._last.following if self._last else None)
         shown = current or upcoming
-        frame = sys._current_frames().get(self._thread) if current else None
+        frame = sys._current_frames().get(self._thread) if current or doing else None
         return Spot(
             pid=os.getpid(),
             task=current.task if current else None,
@@ -364,6 +375,7 @@ class Worker:
             ended=sum(self.recorder.counts),
             stack=usercode.stack_of(frame) if frame is not None else (),
             failed=self._barred,
+            outside=doing,
         )
 
 

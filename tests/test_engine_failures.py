@@ -7,12 +7,13 @@ import pathlib
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 
 import pytest
 import ray
-from engines_running import ROOT, error_of, one, options, started
+from engines_running import ROOT, error_of, one, options, run, started
 from graphs import Drawing
 
 from cgspec.engines import ENGINES, Engine, Phase
@@ -27,6 +28,10 @@ def _cluster() -> Iterator[None]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     ray.init(address="local", num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     yield
+    deadline = time.monotonic() + 20
+    while (free := ray.available_resources()) != ray.cluster_resources():  # of actors and placement groups
+        assert time.monotonic() < deadline, free
+        time.sleep(0.1)
     ray.shutdown()
 
 
@@ -81,6 +86,22 @@ def test_an_import_that_fails_in_the_actor_only_is_told() -> None:
     assert failure.kind == "import" and "not in an actor" in failure.message and "only_driver.py" in failure.traceback
 
 
+def test_a_constructor_that_hangs_is_told_with_its_stack_and_so_is_a_call_outside_the_graph() -> None:
+    drawing = Drawing().actor("a", "plain.py:Slow", 0).actor("b", "plain.py:Slow", 60).input("x")
+    drawing.task("t", "a.sleep", {"x": "inputs.x"}).task("u", "b.sleep", {"x": "t"})
+    began = time.monotonic()
+    error = error_of(drawing.graph("u"), [0], options(timeouts={"start": 2.0}))
+    assert isinstance(error, Stalled) and time.monotonic() - began < 15
+    failure = error.failure
+    assert (failure.actor, failure.path, failure.phase) == ("b", ("actors", "b"), "startup") and failure.node
+    assert failure.message.startswith("actor b: its constructor did not return within 2 s; it is at ")
+    assert failure.traceback.endswith("in __init__: time.sleep(seconds)")
+    said = r"actor a: its call of sleep did not return within 2 s; it is at .* in sleep"
+    given = options(timeouts={"start": 2.0})
+    with started(pair("sleep").graph("u"), given) as engine, pytest.raises(Stalled, match=said):
+        engine.call(0, "sleep", {"x": 60})
+
+
 @pytest.mark.parametrize("when", ["in a task", "between iterations", "before compile"])
 def test_a_killed_actor_is_named_at_once(when: str, tmp_path: pathlib.Path) -> None:
     engine = ENGINES["compiled"](pair("die").graph("u"), options(log_dir=tmp_path))
@@ -105,6 +126,60 @@ def test_a_killed_actor_is_named_at_once(when: str, tmp_path: pathlib.Path) -> N
         began = time.monotonic()
         engine.teardown()
         assert time.monotonic() - began < 10
+
+
+def kill_soon(engine: Engine) -> threading.Timer:
+    timer = threading.Timer(0.3, os.kill, (pid_of(engine, 0), signal.SIGKILL))
+    timer.start()
+    return timer
+
+
+def test_an_actor_that_is_killed_while_the_graph_is_compiled_is_named() -> None:
+    """Its buffers are so large that compiling takes seconds."""
+    engine = ENGINES["compiled"](pair("die").graph("u"), options(engine={"buffer": 128 * 2**20}, inflight=8))
+    try:
+        engine.place()
+        timer, began = kill_soon(engine), time.monotonic()
+        with pytest.raises(ActorDied, match=r"actor a \(pid \d+ on .*\) died"):
+            engine.compile()
+        assert time.monotonic() - began < 15
+        timer.join()
+    finally:
+        engine.teardown()
+
+
+def test_an_actor_that_is_killed_while_it_is_taken_down_keeps_nobody_waiting() -> None:
+    with started(pair("linger").graph("u"), options()) as engine:
+        assert one(engine, 60) == [60]
+        pids = [pid_of(engine, actor) for actor in (0, 1)]
+        timer, began = kill_soon(engine), time.monotonic()
+        engine.teardown()
+        assert time.monotonic() - began < 8
+        timer.join()
+    assert_gone(pids)
+
+
+def test_a_large_payload_arrives() -> None:
+    drawing = Drawing().actor("a", TROUBLE).actor("b", TROUBLE).input("n")
+    drawing.task("t", "a.large", {"n": "inputs.n"}).task("u", "b.length", {"x": "t"})
+    assert run(drawing.graph("u"), [[300_000_000]] * 2, options()) == [[300_000_000]] * 2
+
+
+def test_two_tasks_that_wait_for_each_other_are_both_named(tmp_path: pathlib.Path) -> None:
+    drawing = Drawing().actor("a", TROUBLE).actor("b", TROUBLE).input("x")
+    files = {"mine": str(tmp_path / "1"), "other": str(tmp_path / "2")}
+    drawing.task("t", "a.meet", {"x": "inputs.x"}, consts=files)
+    drawing.task("u", "b.meet", {"x": "inputs.x"}, consts={"mine": files["other"], "other": files["mine"]})
+    graph = drawing.graph("t", "u")
+    with started(graph, options(timeouts={"stall": 2.0})) as engine:
+        assert one(engine, 0) == [0, 0]
+        for file in tmp_path.iterdir():
+            file.unlink()
+        with pytest.raises(Stalled, match="no task began or ended in 2 s") as caught:
+            one(engine, 1)
+    first, second = caught.value.failure.waiting
+    assert "is in t, iteration 1, for" in first and "in meet: time.sleep(0.01)" in first
+    assert "is in u, iteration 1, for" in second and "in meet: time.sleep(0.01)" in second
 
 
 def test_a_task_that_hangs_ends_in_a_stall_with_its_stack_and_who_waits_for_it() -> None:

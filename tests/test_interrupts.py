@@ -83,6 +83,20 @@ def test_a_signal_that_was_ignored_stays_ignored(tmp_path: Path, monkeypatch: py
         signal.signal(signal.SIGTERM, before)
 
 
+@pytest.mark.parametrize("number, word", [(signal.SIGINT, "Ctrl-C"), (signal.SIGTERM, "SIGTERM")])
+def test_a_signal_that_comes_when_all_is_measured_changes_the_exit_code_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, word: str
+) -> None:
+    def late(step: str) -> None:
+        if step == "teardown":
+            os.kill(os.getpid(), number)
+
+    scripted(monkeypatch, during=late)
+    result = run(job(one("echo", 1), tmp_path, run={"iterations": 7}))
+    assert (result.status, result.exit_code, result.record.phases[1].iterations) == ("passed", 130, 7)
+    assert load(result.run_dir).notes == [f"{word} arrived when everything was measured"]
+
+
 def test_a_run_works_outside_the_main_thread(tmp_path: Path) -> None:
     from concurrent.futures import ThreadPoolExecutor
 

@@ -104,6 +104,22 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyte
     assert folder.trouble is not None and "No space left on device" in folder.trouble
 
 
+def test_a_record_is_still_written_where_the_disk_became_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = RunFolder(tmp_path, "x")
+    kept, real = folder.path / ".reserve", Path.write_text
+    assert kept.stat().st_size == 256 * 2**10
+
+    def full(self: Path, *args: Any, **more: Any) -> int:
+        if kept.exists():
+            raise OSError(28, "No space left on device")
+        return real(self, *args, **more)
+
+    monkeypatch.setattr(Path, "write_text", full)
+    folder.write("run.json", "how it ended")
+    assert (folder.path / "run.json").read_text() == "how it ended"
+    assert folder.trouble is not None and "run.json" in folder.trouble
+
+
 def test_odd_text_is_written(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path, "x")
     folder.write("a/b.txt", "lone \udcff surrogate\r\n")

@@ -158,7 +158,7 @@ def test_on_ray_the_wait_for_chain_goes_across_processes(hanging: Any) -> None:
 
 
 def test_iterations_are_those_of_the_phase_and_unreachable_actors_are_said() -> None:
-    seen = (Position(0, task=0, iteration=0, seconds=2.0), Position(1, reachable=False), Position(2, upcoming=2))
+    seen = (Position(0, task=0, iteration=0, seconds=2.0), Position(1, pid=5, reachable=False), Position(2, upcoming=2))
     told = actors_told(fan(), seen, first=7)
     assert told["actors"][0]["iteration"] == 7
     assert "is in double, iteration 7" in told["chain"][0]

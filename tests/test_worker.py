@@ -7,6 +7,7 @@ import time
 
 import pytest
 from graphs import Drawing
+from jobs import reader
 
 from cgspec import usercode
 from cgspec.engines import ENGINES, Options, Phase
@@ -185,6 +186,36 @@ def test_a_constructor_that_raises_and_an_import_that_fails_are_told_apart() -> 
     with pytest.raises(TaskRaised, match="No module named 'a_module_that_is_nowhere'") as caught:
         run_local(missing.graph("t"), [1])
     assert caught.value.failure.kind == "import" and "missing_import.py" in caught.value.failure.traceback
+
+
+@pytest.mark.parametrize(
+    "value, exit_code, said",
+    [
+        (
+            {"$env": "CGSPEC_NOWHERE"},
+            1,
+            "cannot be made: the environment has no CGSPEC_NOWHERE, and $env gives no default",
+        ),
+        ({"$call": "plain.py:refuse"}, 4, "raised LookupError: nothing here"),
+    ],
+)
+def test_an_argument_that_cannot_be_made_is_blamed_on_its_place_in_the_spec(
+    value: object, exit_code: int, said: str
+) -> None:
+    """And not on the constructor, the method, or the machine."""
+    given = reader().read(value, ())
+    for path, what, actor, consts in (
+        (("actors", "a", "args", "start"), "its argument start", {"kwargs": {"start": given}}, {}),
+        (("actors", "a", "env", "HOME"), "its environment variable HOME", {"env": {"HOME": given}}, {}),
+        (("tasks", "t", "with", "scale"), "the constant scale of task t", {}, {"scale": given}),
+    ):
+        drawing = Drawing().actor("a", COUNTER, **actor).input("x").task("t", "a.add", ["inputs.x"], consts=consts)
+        with pytest.raises(RunError) as caught:
+            run_local(drawing.graph("t"), [1])
+        failure = caught.value.failure
+        assert (failure.path, failure.actor, caught.value.exit_code) == (path, "a", exit_code)
+        assert failure.message == f"actor a did not start: {'making ' * (exit_code == 4)}{what} {said}"
+        assert ("in refuse" in failure.traceback) == (exit_code == 4)
 
 
 def test_plain_calls_outside_the_graph_reach_the_same_object() -> None:

@@ -151,9 +151,10 @@ class Position:
         iteration: of ``task`` or ``upcoming``.
         seconds: for how long it has been in ``task``, or since it left its last one.
         ended: how many tasks it has ended since the phase began.
-        stack: the graph's thread, user frames only, outermost first; empty while it waits.
+        stack: of the user's code that it runs, outermost first; empty while it waits.
         reachable: whether the actor answered; if not, everything else is unknown.
         failed: what kept it from coming to a collective: its peers wait for it for ever.
+        outside: what of the user's it runs outside the graph, e.g. its constructor, or the empty string.
     """
 
     actor: int
@@ -167,6 +168,7 @@ class Position:
     stack: tuple[str, ...] = ()
     reachable: bool = True
     failed: Failed | None = None
+    outside: str = ""
 
 
 class Engine(Protocol):

@@ -7,7 +7,7 @@ import pathlib
 import re
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -38,6 +38,9 @@ ANSWER = 2.0
 """Seconds in which a live actor answers an ordinary call, whatever its graph's thread does."""
 POLL = 0.2
 """Seconds between looks at who has answered."""
+UNBORN = "its constructor did not return"
+BESIDE = "beside"
+"""The concurrency group that says where an actor is, whatever its other threads do."""
 
 
 class Actors:
@@ -60,7 +63,7 @@ class Actors:
         self.handles: list[Any] = []
         self.homes: list[Home | None] = [None] * len(graph.actors)
         self.shipment = Shipment()
-        self.also: dict[str, Any] = {}
+        self.also: dict[str, Any] = {"concurrency_groups": {BESIDE: 1}}
         self.ahead = Ahead()
         self.phase = "startup"
         self.driver = ""
@@ -68,7 +71,7 @@ class Actors:
     def create(self, places: Places) -> None:
         """Asks Ray for all of them; nothing is waited for."""
         self.driver = ray.get_runtime_context().get_node_id()
-        host = ray.remote(**self.also)(Host) if self.also else ray.remote(Host)
+        host = ray.remote(**self.also)(Host)
         for number in range(len(self.graph.actors)):
             try:
                 self.handles.append(host.options(**self._ray_options(number, places)).remote(self._log(number)))
@@ -86,7 +89,7 @@ class Actors:
         }
         if "memory" in wanted:
             options["memory"] = wanted.pop("memory")
-        own = made(self.graph, number, actor.options, self.device(number))
+        own = made(self.graph, number, "options", actor.options, self.device(number))
         own_env = own.pop("runtime_env", None)
         runtime_env: dict[str, object] = dict(own_env) if isinstance(own_env, Mapping) else {}
         own_variables = environment(self.graph, number, self.device(number))
@@ -130,7 +133,7 @@ class Actors:
         born = [handle.born.remote(job) for handle, job in zip(self.handles, jobs, strict=True)]
         self._import_here()
         self._collect(came, timeouts.place, "its process did not come up", self._set_home)
-        self._collect(dict(enumerate(born)), timeouts.start, "its constructor did not return", self._check_born)
+        self._collect(dict(enumerate(born)), timeouts.start, UNBORN, self._check_born)
 
     def _form_groups(self) -> None:
         """Tells the members of process groups their ranks, and where they meet; then their constructors may run."""
@@ -158,7 +161,7 @@ class Actors:
         self.graph, self.options, self.phase = graph, options, "startup"
         self._import_here()
         arguments = {number: (job, fresh, self._log(number)) for number, job in enumerate(self._jobs(layout))}
-        answers = self.ask("taken_over", arguments, within=options.engine.timeouts.start)
+        answers = self.ask("taken_over", arguments, within=options.engine.timeouts.start, what=UNBORN)
         self._follow_other_logs()
         for number, born in answers.items():
             self._check_born(number, born)
@@ -219,18 +222,29 @@ class Actors:
                 raise self._not_able(number, _not_loaded(str(error))) from None
             raise self.died(number, error) from None
 
-    def ask(self, method: str, arguments: Mapping[int, tuple[Any, ...]], *, within: float) -> dict[int, Any]:
-        """Calls a method of some workers beside the graph and waits for all answers; by actor."""
+    def ask(
+        self, method: str, arguments: Mapping[int, tuple[Any, ...]], *, within: float, what: str | None = None
+    ) -> dict[int, Any]:
+        """Calls a method of some workers beside the graph and waits for all answers; by actor.
+
+        Args:
+            what: what it is that did not come in time, for the sentence of a failure.
+        """
         answers: dict[int, Any] = {}
         calls = {number: getattr(self.handles[number], method).remote(*args) for number, args in arguments.items()}
-        self._collect(calls, within, f"it did not answer ({method})", answers.__setitem__)
+        self._collect(calls, within, what or f"it did not answer ({method})", answers.__setitem__)
         return answers
 
     def positions(self) -> tuple[Position, ...]:
         """Where every actor is; one that does not answer is unreachable."""
-        calls = [handle.where.remote() for handle in self.handles]
-        ready, _ = ray.wait(calls, num_returns=len(calls), timeout=ANSWER)
-        return tuple(self._position(number, ref if ref in ready else None) for number, ref in enumerate(calls))
+        return self._positions(range(len(self.handles)))
+
+    def _positions(self, numbers: Sequence[int]) -> tuple[Position, ...]:
+        calls = [self.handles[number].where.options(concurrency_group=BESIDE).remote() for number in numbers]
+        ready, _ = ray.wait(calls, num_returns=len(calls), timeout=ANSWER) if calls else ([], [])
+        return tuple(
+            self._position(number, ref if ref in ready else None) for number, ref in zip(numbers, calls, strict=True)
+        )
 
     def _position(self, number: int, ref: Any) -> Position:
         home = self.homes[number]
@@ -252,8 +266,18 @@ class Actors:
 
     def _late(self, number: int, what: str) -> RunError:
         spec = self.graph.actors[number]
-        failure = Failure("stall", f"actor {spec.name}: {what}", phase=self.phase, actor=spec.name, path=spec.path)
-        return Stalled(failure)
+        (seen,) = self._positions([number])
+        return Stalled(
+            Failure(
+                "stall",
+                f"actor {spec.name}: {what}" + (f"; it is at {seen.stack[-1]}" if seen.stack else ""),
+                phase=self.phase,
+                actor=spec.name,
+                node=self.address(number),
+                path=spec.path,
+                traceback="\n".join(seen.stack),
+            )
+        )
 
     def _not_able(self, number: int, what: str) -> NotAble:
         spec = self.graph.actors[number]

@@ -133,12 +133,13 @@ class Cluster:
     def stop(self) -> None:
         """Ends what ``start`` started."""
         if self.started and ray.is_initialized():
-            raylet = raynames.raylet_pid() if self.local else None
+            raylet, session = raynames.raylet_pid(), raynames.session_folder()
             left = raynames.started_by(raylet) if raylet is not None else []
             ray.shutdown()
             raynames.see_off(left)
-            if raylet is not None:
+            if raylet is not None:  # it was one of its own
                 raynames.remove_semaphores(raylet)
+                raynames.remove_session(session)
         if self._port is not None:
             self._port.close()
         _update_environ(self._environ)

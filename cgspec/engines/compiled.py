@@ -217,8 +217,8 @@ class CompiledEngine:
         self.actors.take_over(self.graph, self.options, self.layout, fresh=True)
 
     def call(self, actor: int, method: str, kwargs: Mapping[str, object]) -> object:
-        within = self.options.engine.timeouts.start
-        result = self.actors.ask("call", {actor: (method, kwargs)}, within=within)[actor]
+        within, what = self.options.engine.timeouts.start, f"its call of {method} did not return"
+        result = self.actors.ask("call", {actor: (method, kwargs)}, within=within, what=what)[actor]
         if isinstance(result, Failed):
             raise call_error(self.graph, actor, method, result, phase=self.phase.name)
         return detach(result)

@@ -6,15 +6,16 @@ import time
 from typing import Any
 
 import ray
-from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
+from ray.exceptions import GetTimeoutError, ObjectStoreFullError, OutOfDiskError, RayActorError, RayTaskError
 
 from cgspec import raynames
 from cgspec.engines.actors import Actors
 from cgspec.engines.failures import task_error
-from cgspec.errors import Failure, RunError, TaskRaised
-from cgspec.graph import Graph
+from cgspec.errors import Failure, NotAble, RunError, TaskRaised
+from cgspec.graph import Graph, Path
 from cgspec.invocation import Failed, FailedTask
 
+FULL = (ObjectStoreFullError, OutOfDiskError)
 SETTLE = 5.0
 """Seconds in which Ray tells what became of the actors, once the driver's wait has ended."""
 
@@ -33,6 +34,8 @@ def why(error: BaseException, graph: Graph, actors: Actors, compiled: Any) -> Ru
             return _loop_error(graph, actors, number, ended[handle])
     if isinstance(error, RayActorError):
         return _unnamed_death(actors, error)
+    if isinstance(cause := getattr(error, "cause", error), FULL):
+        return _no_room(f"the graph's {'inputs' if compiled is not None else 'buffers'}", cause, actors)
     message = f"the graph ended: {type(error).__name__}: {_first_line(error)}"
     return TaskRaised(Failure("raised", message, phase=actors.phase))
 
@@ -76,8 +79,17 @@ def _loop_error(graph: Graph, actors: Actors, number: int, error: Exception) -> 
     place = order.index(position.upcoming)
     iteration = position.iteration - (1 if place == 0 else 0)
     kind = "unserialisable" if isinstance(cause, TypeError) else "raised"
+    task = graph.tasks[order[place - 1]]
+    if isinstance(cause, FULL):
+        return _no_room(f"the result of task {task.name} in iteration {iteration}", cause, actors, path=task.path)
     failed = Failed(kind, what, order[place - 1], iteration)
     return task_error(graph, failed, phase=actors.phase, node=actors.address(number))
+
+
+def _no_room(what: str, error: Exception, actors: Actors, *, path: Path = ()) -> NotAble:
+    """Ray's object store is full, and so is the disk to which it turns then."""
+    message = f"there is no room for {what}: Ray's object store is full, and the disk behind it ({_first_line(error)})"
+    return NotAble(Failure("not-able", message, phase=actors.phase, path=path))
 
 
 def _unnamed_death(actors: Actors, error: RayActorError) -> RunError:

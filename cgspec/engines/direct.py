@@ -40,7 +40,8 @@ class DirectEngine(CompiledEngine):
 
     def __init__(self, graph: Graph, options: Options) -> None:
         super().__init__(graph, options)
-        self.actors.also = {"concurrency_groups": {THREADS: 1}, "allow_out_of_order_execution": True}
+        self.actors.also["concurrency_groups"][THREADS] = 1
+        self.actors.also["allow_out_of_order_execution"] = True
         if self.routes:
             self.actors.also["enable_tensor_transport"] = True
 

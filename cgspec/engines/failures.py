@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cgspec import usercode
-from cgspec.errors import Failure, NotAble, TaskRaised
+from cgspec.errors import Failure, RunError, TaskRaised, unmade_error
 from cgspec.graph import Graph
-from cgspec.invocation import Failed
-from cgspec.values import CannotMake, Scope, Value
+from cgspec.invocation import Failed, FailedTask, made_all
+from cgspec.values import Scope, Value
 
 
 def task_error(graph: Graph, failed: Failed, *, phase: str, node: str | None = None) -> TaskRaised:
@@ -45,16 +45,21 @@ def _sentence(graph: Graph, failed: Failed) -> str:
     }.get(failed.kind, f"{what} failed{when}: {failed.message}")
 
 
-def actor_error(graph: Graph, actor: int, failed: Failed, *, node: str | None = None) -> TaskRaised:
-    """The error of an actor whose object could not be constructed, or whose code could not be imported."""
+def actor_error(graph: Graph, actor: int, failed: Failed, *, node: str | None = None) -> RunError:
+    """The error of an actor that did not start: its code, its constructor, or a value that either was to get."""
     spec = graph.actors[actor]
-    said = "its code cannot be imported" if failed.kind == "import" else "its constructor raised"
-    message = f"actor {spec.name} ({spec.class_ref}) did not start: {said}: {failed.message}"
-    if failed.kind == "import":
-        message = f"actor {spec.name} did not start: {failed.message}"
-    return TaskRaised(
+    raised = failed.kind == "constructor"
+    who, said = (f"{spec.name} ({spec.class_ref})", "its constructor raised: ") if raised else (spec.name, "")
+    above = spec.path if failed.task is None else graph.tasks[failed.task].path
+    return unmade_error(
         Failure(
-            failed.kind, message, phase="startup", actor=spec.name, node=node, path=spec.path, traceback=failed.trace
+            failed.kind,
+            f"actor {who} did not start: {said}{failed.message}",
+            phase="startup",
+            actor=spec.name,
+            node=node,
+            path=(*above, *failed.below),
+            traceback=failed.trace,
         )
     )
 
@@ -82,22 +87,20 @@ def first_failed(graph: Graph, values: list[object]) -> Failed | None:
     return min(found, key=lambda failed: places[failed.task or 0])
 
 
-def made(graph: Graph, actor: int, values: Mapping[str, Value], device: str) -> dict[str, object]:
-    """An actor's options or environment, made.
+def made(graph: Graph, actor: int, key: str, values: Mapping[str, Value], device: str) -> dict[str, object]:
+    """An actor's ``options`` or ``env``, made in the driver.
 
     Raises:
-        NotAble: one of them cannot be made here.
+        RunError: one of them cannot be made.
     """
-    spec = graph.actors[actor]
-    scope = Scope(device=device, load=usercode.load)
+    what = {"env": "its environment variable {}", "options": "its option {}"}[key]
     try:
-        return {name: value.make(scope) for name, value in values.items()}
-    except (CannotMake, usercode.CannotLoad) as error:
-        failure = Failure("not-able", f"actor {spec.name}: {error}", phase="startup", actor=spec.name, path=spec.path)
-        raise NotAble(failure) from None
+        return made_all(values, key, what, Scope(device=device, load=usercode.load))
+    except FailedTask as error:
+        raise actor_error(graph, actor, error.failed) from None
 
 
 def environment(graph: Graph, actor: int, device: str) -> dict[str, str]:
     """The environment variables of an actor's process; yes and no are 1 and 0, as programs expect them."""
-    found = made(graph, actor, graph.actors[actor].env, device)
+    found = made(graph, actor, "env", graph.actors[actor].env, device)
     return {name: str(int(value)) if isinstance(value, bool) else str(value) for name, value in found.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
+import ray
 from ray.util.placement_group import PlacementGroup, placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
@@ -66,7 +67,8 @@ def reserve(graph: Graph, options: Options) -> Places:
         _check_totals(graph, places)
     places.group = placement_group(places.requests, strategy=options.cluster.placement)
     try:
-        placed = places.group.wait(options.engine.timeouts.place)
+        # not ``group.wait``: Ctrl-C would have to wait with it
+        placed, _ = ray.wait([places.group.ready()], timeout=options.engine.timeouts.place)
     except BaseException:
         places.release()
         raise

@@ -150,9 +150,11 @@ def chain(graph: Graph, sources: dict[int, tuple[int, ...]], seen: tuple[Positio
 def _line(graph: Graph, sources: dict[int, tuple[int, ...]], seen: tuple[Position, ...], position: Position) -> str:
     who = f"{graph.actors[position.actor].name} (pid {position.pid})"
     if not position.reachable:
-        return f"{who} does not answer"
+        return f"{who} does not answer" if position.pid else f"{graph.actors[position.actor].name} has not come up"
+    where = f": {position.stack[-1]}" if position.stack else ""
+    if position.outside:
+        return f"{who} is in {position.outside}, for {show_duration(position.seconds)}{where}"
     if position.task is not None:
-        where = f": {position.stack[-1]}" if position.stack else ""
         name, iteration = graph.tasks[position.task].name, position.iteration
         return f"{who} is in {name}, iteration {iteration}, for {show_duration(position.seconds)}{where}"
     if position.upcoming is None:

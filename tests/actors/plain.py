@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -111,10 +112,33 @@ class Trouble:
         time.sleep(x)
         return x
 
+    def meet(self, x, mine, other):
+        """Waits for the other, which waits for this one: neither says that it is there before the other did."""
+        while x and not os.path.exists(other):
+            time.sleep(0.01)
+        open(mine, "w").close()
+        return x
+
+    def linger(self, x):
+        """Takes its time when its process ends."""
+        atexit.register(time.sleep, x)
+        return x
+
+    def large(self, n):
+        return bytes(n)
+
+    def length(self, x):
+        return len(x)
+
     def keep(self, x):
         """Holds on to its arguments."""
         self.kept = [*getattr(self, "kept", []), x]
         return len(self.kept)
+
+
+class Slow(Trouble):
+    def __init__(self, seconds):
+        time.sleep(seconds)
 
 
 class BadConstructor:
@@ -139,3 +163,7 @@ class Environment:
 
     def torch_is_loaded(self):
         return "torch" in sys.modules
+
+
+def refuse():
+    raise LookupError("nothing here")
