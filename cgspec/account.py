@@ -94,13 +94,13 @@ class Busy:
     def __init__(self, graph: Graph, passed: Passed) -> None:
         self._graph = graph
         times: Sequence[TaskTimes] = passed.data.times if passed.data else ()
+        count = len(passed.done)
         used = {number: t if t.device is None else t.device for number, t in enumerate(times)}
-        self.spans = {number: Spans(t.first, t.start, t.end) for number, t in used.items()}
+        self.spans = {number: _spans(t, count) for number, t in used.items()}
         self.tasks = {number: analysis.distribution(spans.busy()) for number, spans in self.spans.items()}
-        on_device = {number: Spans(t.first, t.start, t.end) for number, t in enumerate(times) if t.device is not None}
+        on_device = {number: _spans(t, count) for number, t in enumerate(times) if t.device is not None}
         self.host = {number: analysis.distribution(spans.busy()) for number, spans in on_device.items()}
         self.device_errors = passed.data.device_errors if passed.data else {}
-        count = len(passed.done)
         self._window = (passed.submitted[:count], passed.done)
         self._raised = passed.raised
         ran = {number: times for number, times in self.tasks.items() if times is not None}
@@ -139,6 +139,14 @@ class Busy:
         place = next(number for number, member in enumerate(self._graph.actors) if member.name == actor)
         found = self.utilisation(place)
         return None if found is None else found.share
+
+
+def _spans(times: TaskTimes, count: int) -> Spans:
+    """What is held of the iterations that were completed; where a phase broke, tasks had begun others."""
+    kept = max(0, count - times.first)
+    if len(times.start) <= kept:
+        return Spans(times.first, times.start, times.end)
+    return Spans(times.first, times.start[:kept], times.end[:kept])
 
 
 def _moved(spans: Spans, by: int) -> Spans:

@@ -164,14 +164,17 @@ class Pass:
         """Runs the plan; an error that a run ends with is in what it returns, as is a KeyboardInterrupt."""
         self.observer.phase(self.plan.phase.name, self.plan.phase.iterations)
         self.feed.forget()
+        begun = False
         try:
             self.engine.begin(self.plan.phase)
+            begun = True
             self.signals.mode = "between"
             self._blocks()
             self.signals.heard()
             self.passed.data = self.engine.end()
         except RunError as error:
             self._broke(self._in_our_words(error))
+            self.passed.data = self.engine.rescue() if begun else None
         except KeyboardInterrupt:
             self.passed.interrupted = True
         finally:

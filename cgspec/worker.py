@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cgspec import collectives, usercode
@@ -213,11 +213,17 @@ class Worker:
         """Ends the phase; the graph must be idle."""
         watch, self._watch = self._watch, None
         files, notes = watch.finish() if watch is not None else ({}, ())
-        times = {task: self.recorder.read(slot) for slot, task in enumerate(self._tasks)}
         device = self._device.finish() if self._device is not None else DeviceTimes()
         told = {self._tasks[slot]: held for slot, held in device.times.items()}
+        recorded = self.recorded()
+        notes = (*notes, *device.notes)
+        return replace(recorded, files=files, notes=notes, looked=self._looks, device=told, device_error=device.error)
+
+    def recorded(self) -> WorkerPhase:
+        """What the recorder holds so far, for a phase that cannot be ended; called from another thread."""
+        times = {task: self.recorder.read(slot) for slot, task in enumerate(self._tasks)}
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-        return WorkerPhase(times, peak, files, (*notes, *device.notes), self._looks, told, device.error)
+        return WorkerPhase(times, peak)
 
     def run(self, number: int, *values: object) -> object:
         """Runs a step on the values of its ``reads``; what it hands out is a tuple where there are several ports."""

@@ -79,6 +79,12 @@ class Scripted:
             data.files.append(folder / "only.pt.trace.json.gz")
         return data
 
+    def rescue(self) -> PhaseData:
+        """By hand: each task took 1 ms in every iteration, and had begun one that was never done."""
+        starts = array("q", [1 + 2_000_000 * i for i in range(self.number)])
+        times = TaskTimes(0, starts, array("q", [at + 1_000_000 for at in starts]))
+        return PhaseData(tuple(times for _ in self.graph.tasks))
+
     def where(self) -> tuple[Position, ...]:
         return ()
 

@@ -196,6 +196,9 @@ def test_a_task_that_hangs_ends_in_a_stall_with_its_stack_and_who_waits_for_it()
         assert "in sleep: time.sleep(x)" in failure.traceback
         assert failure.waiting[0].startswith("a (pid ") and "is in t, iteration 1" in failure.waiting[0]
         assert "waits to run u, iteration 1, for t on a" in failure.waiting[1]
+        saved = engine.rescue()
+        assert saved is not None and [len(each.start) for each in saved.times] == [1, 1]
+        assert saved.times[0].end[0] <= saved.times[1].start[0] and set(saved.peaks) == {"a", "b"}
 
 
 def test_the_first_iteration_has_its_own_deadline() -> None:

@@ -71,6 +71,10 @@ def test_an_engine_that_cannot_go_on_ends_the_run_with_what_was_measured(
     assert len(samples(result)) == 15
     assert (result.first, result.last) == (0, 9)
     assert "b waits for a" in text(result.record)
+    busy = result.record.tasks["work"].busy_us
+    assert busy is not None and (busy.count, busy.p50) == (10, 1000.0)
+    rows = [line for line in (result.run_dir / "timeline.csv").read_text().splitlines() if line.startswith("measure")]
+    assert len(rows) == 11, "what it was at when it broke is there to be looked at"
     assert result.record.failure is not None and result.record.failure.phase == "measure"
     assert json.loads((result.run_dir / "failed-inputs.json").read_text())["inputs"] == {"x": 10}
 

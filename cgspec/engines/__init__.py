@@ -236,6 +236,9 @@ class Engine(Protocol):
     def end(self) -> PhaseData:
         """Ends the phase, once everything was fetched, and brings home what it recorded."""
 
+    def rescue(self) -> PhaseData | None:
+        """What a phase that broke had recorded, as far as actors could still say it; None: nothing."""
+
     def where(self) -> tuple[Position, ...]:
         """What every actor is doing, one per actor; callable from another thread while ``fetch`` waits."""
 

@@ -30,7 +30,7 @@ from cgspec.invocation import Failed
 from cgspec.profilers.nsight import nsight_env
 from cgspec.quantities import show_duration
 from cgspec.steps import Layout
-from cgspec.worker import Job
+from cgspec.worker import Job, WorkerPhase
 
 UNLOADED = "failed to import on the worker"
 """What Ray says of an actor whose class cannot be read in its process."""
@@ -245,6 +245,16 @@ class Actors:
         return tuple(
             self._position(number, ref if ref in ready else None) for number, ref in zip(numbers, calls, strict=True)
         )
+
+    def recorded(self) -> dict[int, WorkerPhase]:
+        """What the recorders of the actors that answer hold."""
+        calls = {handle.recorded.remote(): number for number, handle in enumerate(self.handles)}
+        ready, _ = ray.wait(list(calls), num_returns=len(calls), timeout=ANSWER)
+        found = {}
+        for ref in ready:
+            with contextlib.suppress(RayError, GetTimeoutError):
+                found[calls[ref]] = ray.get(ref, timeout=ANSWER)
+        return found
 
     def _position(self, number: int, ref: Any) -> Position:
         home = self.homes[number]

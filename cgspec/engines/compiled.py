@@ -22,7 +22,7 @@ from cgspec.engines.diagnosis import why
 from cgspec.engines.ending import Ending, quietly
 from cgspec.engines.failures import call_error, first_failed, input_error, task_error
 from cgspec.engines.host import Settings, pickle
-from cgspec.engines.phases import finish, watch_job
+from cgspec.engines.phases import finish, rescued, watch_job
 from cgspec.engines.placement import Places, reserve
 from cgspec.engines.shipping import ship
 from cgspec.engines.waiting import Watchdog, stalled
@@ -77,6 +77,7 @@ class CompiledEngine:
         self.layout = fuse(laid) if self.fuses and options.engine.fuse else laid
         self.fused = fused_tasks(self.layout)
         self.phase = Phase("startup", 0)
+        self.rescued: PhaseData | None = None
         self.binding: Any = None
         self.compiled: Any = None
         self.store: StoreServer | None = None
@@ -198,6 +199,7 @@ class CompiledEngine:
 
     def _on_stall(self, seen: tuple[Position, ...], limit: float) -> None:
         """From the watchdog's thread: what was seen is kept, and ending the actors wakes the driver's wait."""
+        self.rescue()
         failed = first_failed(self.graph, [position.failed for position in seen])
         if failed is not None:
             node = self.actors.address(self.graph.tasks[failed.task or 0].actor)
@@ -228,6 +230,7 @@ class CompiledEngine:
 
     def begin(self, phase: Phase) -> None:
         self.phase, self.actors.phase = phase, phase.name
+        self.rescued = None
         if phase.profile is not None and phase.profile.kind == "nsight":
             self.reports_dir = phase.trace_dir
         self.fetched = 0
@@ -316,6 +319,12 @@ class CompiledEngine:
         data = finish(self.graph, self.phase, [timed[number][0] for number in nothing])
         data.channels = list(name_channels(self.layout, [timed[number][1] for number in nothing]))
         return data
+
+    def rescue(self) -> PhaseData | None:
+        if self.rescued is None:
+            with contextlib.suppress(Exception):
+                self.rescued = rescued(self.graph, self.actors.recorded())
+        return self.rescued
 
     def _flush(self) -> None:
         """One empty iteration, so that every worker learns on its graph's thread that the phase ends early."""

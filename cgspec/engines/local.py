@@ -13,7 +13,7 @@ from dataclasses import replace
 from cgspec import collectives, usercode
 from cgspec.engines import Fetched, Options, Phase, PhaseData, Position, same_actors
 from cgspec.engines.failures import actor_error, call_error, environment, first_failed, task_error
-from cgspec.engines.phases import finish, watch_job
+from cgspec.engines.phases import finish, rescued, watch_job
 from cgspec.engines.prints import Prints
 from cgspec.engines.process_groups import in_one_process
 from cgspec.graph import Graph, InputRef
@@ -181,6 +181,9 @@ class LocalEngine:
             parts[0].notes = tuple(notes)
             self.watch = None
         return finish(self.graph, self.phase, parts)
+
+    def rescue(self) -> PhaseData | None:
+        return rescued(self.graph, {number: worker.recorded() for number, worker in enumerate(self.workers)})
 
     def where(self) -> tuple[Position, ...]:
         spots = [worker.where() for worker in self.workers]

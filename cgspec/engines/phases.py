@@ -6,7 +6,8 @@ import gzip
 import json
 import pathlib
 import zlib
-from collections.abc import Sequence
+from array import array
+from collections.abc import Mapping, Sequence
 
 from cgspec.engines import Phase, PhaseData, TaskTimes
 from cgspec.graph import Graph
@@ -53,6 +54,14 @@ def finish(graph: Graph, phase: Phase, parts: Sequence[WorkerPhase]) -> PhaseDat
         for name, content in part.files.items():
             _keep(phase, data, name, content)
     return data
+
+
+def rescued(graph: Graph, parts: Mapping[int, WorkerPhase]) -> PhaseData:
+    """The data of a phase that broke, from what the actors that answered hold, by actor."""
+    found = {task: TaskTimes(*held) for part in parts.values() for task, held in part.times.items()}
+    nothing = TaskTimes(0, array("q"), array("q"))
+    peaks = {graph.actors[number].name: part.peak for number, part in parts.items()}
+    return PhaseData(tuple(found.get(task, nothing) for task in range(len(graph.tasks))), peaks=peaks)
 
 
 def _times(part: WorkerPhase, task: int) -> TaskTimes:
