@@ -201,14 +201,14 @@ class Chronicle:
         assert passed.data is not None
         keep = max(1, TIMELINE_ROWS // max(1, len(passed.data.times)))
         devices = not self._job.rehearse and any(actor.num_gpus for actor in self._job.graph.actors)
-        rows = [] if self._phase_rows() else [TIMELINE_HEAD + DEVICE_HEAD * devices + "\n"]
+        if not self._phase_rows():
+            self._folder.append("timeline.csv", TIMELINE_HEAD + DEVICE_HEAD * devices + "\n")
         for task, times in zip(self._job.graph.tasks, passed.data.times, strict=True):
             for place in range(max(0, len(times.start) - keep), len(times.start)):
                 if times.start[place]:
                     iteration = passed.plan.first + times.first + place
                     span = f"{times.start[place]},{times.end[place]}" + _device_span(times, place) * devices
-                    rows.append(f"{_label(passed)},{iteration},{task.name},{span}\n")
-        self._folder.append("timeline.csv", "".join(rows))
+                    self._folder.append("timeline.csv", f"{_label(passed)},{iteration},{task.name},{span}\n")
 
     def _channels(self, passed: Passed, channels: Sequence[ChannelTimes]) -> None:
         """Reads and writes of channels, where the phase timed them: the last iterations, and the times by task."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import csv
 from array import array
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -39,12 +40,32 @@ class Rows:
         """The ns of every interval that has an end."""
         return [end - start for start, end in zip(self.start, self.end, strict=True) if end]
 
-    def by_iteration(self) -> dict[int, tuple[int, int]]:
+    def by_iteration(self) -> Mapping[int, tuple[int, int]]:
         """Start and end of every iteration that is held."""
-        return {i: (s, e) for i, s, e in zip(self.iteration, self.start, self.end, strict=True)}
+        return _ByIteration(self)
 
     def __len__(self) -> int:
         return len(self.start)
+
+
+class _ByIteration(Mapping[int, tuple[int, int]]):
+    """Rows by their iteration, which ascends in a segment; nothing is copied, since there may be a million."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    def __getitem__(self, iteration: int) -> tuple[int, int]:
+        rows = self._rows
+        place = bisect_left(rows.iteration, iteration)
+        if place == len(rows.iteration) or rows.iteration[place] != iteration:
+            raise KeyError(iteration)
+        return rows.start[place], rows.end[place]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._rows.iteration)
+
+    def __len__(self) -> int:
+        return len(self._rows)
 
 
 @dataclass

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pathlib
 import statistics
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator
 
 from tests.bench import graphs, table
@@ -15,6 +18,8 @@ BUFFER = "16384"
 SMALL = {"engine__buffer": "16384B"}
 SIZES = {10: (12, 100), 100: (10, 20), 1000: (6, 3)}
 """Tasks → rounds, and iterations of a block."""
+FEW, MANY = 2_000, 100_000
+"""Iterations of the runs whose memory is compared."""
 
 
 def rows() -> Iterator[Row]:
@@ -27,7 +32,7 @@ def rows() -> Iterator[Row]:
             yield _named(compiled, grown, "compile")
             yield _named(latency, grown, "p50")
         yield from _pipeline()
-        yield _memory()
+    yield from _memory()
 
 
 def _ring(size: int, rounds: int, iterations: int) -> tuple[Row, Row, dict[str, float]]:
@@ -70,18 +75,40 @@ def _pipeline() -> Iterator[Row]:
     yield table.at_most("2,000 tasks on 4 actors: compile", *shown, ratio, same, 1.1)
 
 
-def _memory() -> Row:
-    """The driver's resident memory after 1,000 iterations and after 40,000 more."""
-    ours = Cgspec(graphs.hop(), run__inflight=8)
-    ours.block(1000)
-    before = _resident()
-    ours.block(40_000)
-    after = _resident()
-    ours.end()
-    ratio = Ratios(*[after / before] * 3)
-    return table.at_most("driver's memory, 41,000 iterations to 1,000", "", table.megabytes(after), ratio, None, 1.05)
+MEMORY = """
+import pathlib, sys
+from cgspec.checking import check
+from cgspec.job import Job
+from cgspec.running import SILENT, run
+
+def bytes_of(name):
+    return next(1024 * int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(name))
+
+class Watching(type(SILENT)):
+    most = 0
+    def progress(self, done):
+        self.most = max(self.most, bytes_of("VmRSS"))
+
+found = check("spec.yaml", overrides=[f"run.iterations={sys.argv[1]}", "run.inflight=8"])
+done = run(Job.of(found, out=pathlib.Path("runs")), watching := Watching())
+assert done.status == "passed", done.error
+print(watching.most, bytes_of("VmHWM"))
+"""
 
 
-def _resident() -> int:
-    pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
-    return pages * 4096
+def _memory() -> Iterator[Row]:
+    """The driver's resident memory while a run goes on (samples go to a file), and at its end (its report is made)."""
+    few, many = (_resident(iterations) for iterations in (FEW, MANY))
+    names = ("driver's memory while it runs", "driver's largest memory, report included")
+    for name, limit, less, more in zip(names, (1.1, None), few, many, strict=True):
+        shown = f"{table.megabytes(less)}, then {table.megabytes(more)}"
+        what, ratio = f"{name}: {FEW:,} and {MANY:,} iterations", Ratios(*[more / less] * 3)
+        yield table.at_most(what, "", shown, ratio, None, limit) if limit else table.said(what, "", shown, ratio, None)
+
+
+def _resident(iterations: int) -> list[int]:
+    with tempfile.TemporaryDirectory() as folder:
+        (pathlib.Path(folder) / "spec.yaml").write_text(graphs.hop())
+        command = [sys.executable, "-c", MEMORY, str(iterations)]
+        told = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout
+    return [int(number) for number in told.split()]
