@@ -221,7 +221,8 @@ def test_a_collective_is_timed_from_its_entry_to_its_end() -> None:
     phase = worker.end()
     usercode.uninstall()
     host, device = phase.times[1], phase.device[1]
-    assert host[2][0] - host[1][0] < 3_000_000 <= device[2][0] - device[1][0]
+    assert phase.device_error is not None and device[1][0] <= host[1][0] + phase.device_error
+    assert device[2][0] - device[1][0] >= 3_000_000, "what was launched after the entry is in it"
 
 
 def test_an_actor_without_a_gpu_makes_no_events() -> None:
@@ -302,7 +303,8 @@ def test_both_times_are_in_the_run_folder_and_what_is_shown_says_which_clock_it_
     assert len(rows) == 16 and kept["wait"]["device_start_ns"] == ""
     assert int(kept["send"]["device_end_ns"]) - int(kept["send"]["device_start_ns"]) >= 3_000_000
     send = record.tasks["send"]
-    assert send.busy_us is not None and send.host_us is not None and send.host_us.p50 < 3000 <= send.busy_us.p50
+    assert send.busy_us is not None and send.host_us is not None
+    assert send.busy_us.min >= 3000 and send.host_us.p50 < send.busy_us.p50
     segment = read_phase(result.run_dir, "measure")
     assert segment is not None and list(segment.device) == ["send"] and len(segment.device["send"]) == 8
     assert segment.busy["send"] is segment.device["send"] and segment.busy["wait"] is segment.tasks["wait"]
