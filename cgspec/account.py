@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from cgspec import analysis
-from cgspec.alignment import Alignment, foreign
+from cgspec.alignment import Alignment
 from cgspec.analysis import Distribution, Spans
 from cgspec.diagnostics import Path
 from cgspec.engines import ChannelTimes, TaskTimes
@@ -19,6 +18,7 @@ from cgspec.metrics import Metrics, metrics_of
 from cgspec.phases import Passed
 from cgspec.record import (
     ActorRecord,
+    ClockRecord,
     FailureRecord,
     LimitsRecord,
     PhaseRecord,
@@ -26,7 +26,6 @@ from cgspec.record import (
     Times,
     VerdictRecord,
 )
-from cgspec.timeline import Rows, Segment
 
 Locate = Callable[[Path], tuple[str, int, int] | None]
 """The file, line and column of a YAML path, where they are known."""
@@ -76,8 +75,13 @@ def phase_record(passed: Passed, *, profiled: str | None) -> PhaseRecord:
         steady=steady.verdict,
         steady_reason=steady.reason,
         first_held=max((times.first for times in data.times), default=0) if data else 0,
+        clocks={node: _clock(found) for node, found in data.clocks.items()} if data else {},
         notes=list(data.notes) if data else [],
     )
+
+
+def _clock(found: Alignment) -> ClockRecord:
+    return ClockRecord(offset_ns=found.offset, error_ns=found.error)
 
 
 def _rounded(number: float | None) -> float | None:
@@ -102,32 +106,9 @@ class Busy:
         self.host = {number: analysis.distribution(spans.busy()) for number, spans in on_device.items()}
         self.device_errors = passed.data.device_errors if passed.data else {}
         self._window = (passed.submitted[:count], passed.done)
-        self._raised = passed.raised
         ran = {number: times for number, times in self.tasks.items() if times is not None}
         medians, means = ({n: getattr(t, name) for n, t in ran.items()} for name in ("p50", "mean"))
         self.limits: Limits | None = limits(graph, medians, means)
-
-    def on_one_clock(self, nodes: Sequence[str | None]) -> tuple[Mapping[int, Spans], dict[str, Alignment]]:
-        """All times by the driver's clock, and the nodes whose clock is another one (``alignment.foreign``).
-
-        Args:
-            nodes: of each actor.
-        """
-        of = {task.name: nodes[task.actor] for task in self._graph.tasks}
-        if len(set(nodes)) < 2:
-            return self.spans, {}
-        submitted, done = self._window
-        ends = [0 if place in self._raised else end for place, end in enumerate(done)]
-        segment = Segment("measure", driver=Rows(array("q", range(len(done))), submitted, array("q", ends)))
-        for number, spans in self.spans.items():
-            rows = segment.tasks.setdefault(self._graph.tasks[number].name, Rows())
-            for iteration, (start, end) in enumerate(zip(spans.start, spans.end, strict=True), spans.first):
-                if start:
-                    rows.add(iteration, start, end)
-        moved = foreign(segment, of)
-        offsets = {number: moved[node].offset for number, node in enumerate(nodes) if node in moved}
-        tasks = self._graph.tasks
-        return {n: _moved(spans, offsets.get(tasks[n].actor, 0)) for n, spans in self.spans.items()}, moved
 
     def utilisation(self, actor: int) -> analysis.Utilisation | None:
         """How busy one actor member was."""
@@ -147,12 +128,6 @@ def _spans(times: TaskTimes, count: int) -> Spans:
     if len(times.start) <= kept:
         return Spans(times.first, times.start, times.end)
     return Spans(times.first, times.start[:kept], times.end[:kept])
-
-
-def _moved(spans: Spans, by: int) -> Spans:
-    if not by:
-        return spans
-    return Spans(spans.first, *([at and at + by for at in times] for times in (spans.start, spans.end)))
 
 
 def limits_record(busy: Busy, phase: PhaseRecord, inflight: int, *, parallel: bool = True) -> LimitsRecord | None:

@@ -6,7 +6,8 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from cgspec.timeline import Rows, Segment
+from cgspec.record import Record
+from cgspec.timeline import Rows, Segment, label_of
 
 Spans = Sequence[tuple[int, int]]
 """(start, end) in ns, in order of time."""
@@ -78,16 +79,22 @@ def foreign(segment: Segment, nodes: Mapping[str, str | None]) -> dict[str, Alig
     return found
 
 
-def on_the_drivers_clock(segment: Segment, nodes: Mapping[str, str | None]) -> tuple[Segment, dict[str, Alignment]]:
-    """The segment with all times by the driver's clock, and the nodes whose times were moved."""
+def on_the_drivers_clock(segment: Segment, record: Record) -> tuple[Segment, dict[str, Alignment]]:
+    """The segment with all times by the driver's clock, and the nodes whose times were moved, by the run or here.
+
+    A run moves them by what it has measured (``clocks.settle``); where it could not ask a node, it is done here.
+    """
+    nodes = {task: actor.node for actor in record.actors for task in actor.tasks}
     moved = foreign(segment, nodes)
+    phases = [phase for phase in record.phases if label_of(phase) == segment.label]
+    asked = {node: Alignment(c.offset_ns, c.error_ns) for phase in phases[:1] for node, c in phase.clocks.items()}
     offsets = {task: moved[node].offset for task, node in nodes.items() if node is not None and node in moved}
     tasks, device = (
         {task: _moved(rows, offsets.get(task, 0)) for task, rows in times.items()}
         for times in (segment.tasks, segment.device)
     )
     channels = {key: _moved(rows, offsets.get(key[0], 0)) for key, rows in segment.channels.items()}
-    return Segment(segment.label, tasks, segment.driver, device, channels), moved
+    return Segment(segment.label, tasks, segment.driver, device, channels), {**asked, **moved}
 
 
 def _moved(rows: Rows, by: int) -> Rows:

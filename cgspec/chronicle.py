@@ -175,13 +175,11 @@ class Chronicle:
         assert self.metrics is not None
         outputs = passed.last.outputs if passed.last is not None else None
         formulas = formulas_of(self._job.spec)
-        spans, moved = busy.on_one_clock([actor.node for actor in self.record.actors]) if formulas else (busy.spans, {})
-        readout = Readout(self._job.graph, self.metrics.run, spans, outputs, self._var)
+        readout = Readout(self._job.graph, self.metrics.run, busy.spans, outputs, self._var)
         self.record.metrics = readout.evaluate(formulas)
-        for node, each in moved.items():
-            self.note(
-                f"metrics: the clock of {node} was aligned with the driver's, to ±{show_duration(each.error / 1e9)}"
-            )
+        for node, clock in self.record.phases[-1].clocks.items() if formulas else ():
+            error = show_duration(clock.error_ns / 1e9)
+            self.note(f"metrics: the clock of {node} was aligned with the driver's, to ±{error}")
         self.metrics = replace(self.metrics, user=readout.values)
         for note in readout.notes:
             self.note(note)

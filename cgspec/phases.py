@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from cgspec.clocks import settle
 from cgspec.engines import Engine, Fetched, Phase, PhaseData
 from cgspec.errors import RunError
 from cgspec.feed import Feed
@@ -171,10 +172,11 @@ class Pass:
             self.signals.mode = "between"
             self._blocks()
             self.signals.heard()
-            self.passed.data = self.engine.end()
+            self.passed.data = self._settled(self.engine.end())
         except RunError as error:
             self._broke(self._in_our_words(error))
-            self.passed.data = self.engine.rescue() if begun else None
+            data = self.engine.rescue() if begun else None
+            self.passed.data = self._settled(data) if data is not None else None
         except KeyboardInterrupt:
             self.passed.interrupted = True
         finally:
@@ -182,6 +184,12 @@ class Pass:
         self._look()
         self._save()
         return self.passed
+
+    def _settled(self, data: PhaseData) -> PhaseData:
+        """With all times by the driver's clock."""
+        driver = list(zip(self.passed.submitted, self.passed.done, strict=False))
+        settle(self.graph, data, self.engine.nodes, driver, without=self.passed.raised)
+        return data
 
     def _blocks(self) -> None:
         limit = self.plan.duration

@@ -41,12 +41,20 @@ class Times(Part):
     p95_ci: tuple[float, float] | None = None
 
 
+class ClockRecord(Part):
+    """What was added to a node's CLOCK_MONOTONIC to have the driver's, right to within ``error_ns``."""
+
+    offset_ns: int
+    error_ns: int
+
+
 class PhaseRecord(Part):
     """One phase.
 
     ``iterations`` were completed; ``errors`` of them raised and have no latency. ``profiled`` names what watched, in a
     measure phase too (Nsight watches whole processes). ``seconds`` is the time under way, without the making of inputs
-    and the looking at results; ``first_held`` is the first iteration of which the recorder still has times.
+    and the looking at results; ``first_held`` is the first iteration of which the recorder still has times. ``clocks``
+    are those of other machines' nodes, by address.
     """
 
     name: str
@@ -60,6 +68,7 @@ class PhaseRecord(Part):
     steady: str = ""
     steady_reason: str = ""
     first_held: int = 0
+    clocks: dict[str, ClockRecord] = Field(default_factory=dict)
     files: list[str] = Field(default_factory=list)
     notes: list[str] = Field(default_factory=list)
 

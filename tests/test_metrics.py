@@ -11,14 +11,11 @@ import torch
 from jobs import actor, fan, graph, job, one, task
 
 from cgspec import expressions
-from cgspec.account import Busy
 from cgspec.analysis import Spans
 from cgspec.checking import check
-from cgspec.engines import Phase, PhaseData, TaskTimes
 from cgspec.formulas import Formula, all_bytes, built_in
 from cgspec.graph import Graph, InputRef, Payload, TaskRef
 from cgspec.job import Job
-from cgspec.phases import Passed, Plan
 from cgspec.readout import Readout, busy_times, edge_times
 from cgspec.running import run
 from cgspec.views.summary import text, to_json
@@ -194,26 +191,3 @@ def test_what_is_wrong_with_a_metric_is_found(tmp_path: Path, said: str, codes: 
     head = SPEC.partition("metrics:")[0]
     (tmp_path / "spec.yaml").write_text(head + f"metrics: {said}\n")
     assert [finding.code for finding in check(tmp_path / "spec.yaml").findings] == codes
-
-
-def test_edges_between_two_nodes_are_by_one_clock() -> None:
-    """The other node's clock is 5,000 ns ahead. In each iteration ``part.0`` begins after 10 ns and takes 20, its
-    result is 30 ns on the way to ``join``, which takes 20, and 10 ns later all is at hand: 90 ns."""
-    ahead = 5_000
-    passed = Passed(Plan(Phase("measure", 2)))
-    passed.submitted.extend([1000, 2000])
-    passed.done.extend([1090, 2090])
-    first = TaskTimes(0, array("q", [1010, 2010]), array("q", [1030, 2030]))
-    skipped = TaskTimes(0, array("q", [0, 0]), array("q", [0, 0]))
-    last = TaskTimes(
-        0, array("q", [at + ahead for at in (1060, 2060)]), array("q", [at + ahead for at in (1080, 2080)])
-    )
-    passed.data = PhaseData((first, skipped, last))
-    busy = Busy(members(), passed)
-    assert edge_times(members(), busy.spans, "part") == [30 + ahead] * 2
-    there = ["there" if each.name == "b" else "here" for each in members().actors]
-    found, moved = busy.on_one_clock(there)
-    # no start before its iteration was submitted, no end after it was done: 1000 - 6060 <= offset <= 1090 - 6080
-    assert (moved["there"].offset, moved["there"].error) == (-5025, 35)
-    assert edge_times(members(), found, "part") == [5, 5] and busy_times(members(), found, "join") == [20, 20]
-    assert busy.on_one_clock(["here"] * len(there)) == (busy.spans, {})

@@ -21,7 +21,9 @@ from cgspec import raynames
 from cgspec.engines.compiled import REPORTS
 from cgspec.errors import NotAble
 from cgspec.profilers import nsight
+from cgspec.quantities import show_duration
 from cgspec.running import Result
+from cgspec.timeline import label_of, read_segments
 
 STAND_INS = pathlib.Path(__file__).parent / "stand_ins"
 FAR, FRAIL = "127.0.0.2", "127.0.0.3"
@@ -224,6 +226,25 @@ def test_nsights_reports_come_home_from_every_node(folder: pathlib.Path) -> None
     assert sorted(result.record.phases[-1].files) == ["nsight/far.nsys-rep", "nsight/near.nsys-rep"]
     pid = result.last[-1]  # type: ignore[index]
     assert f"pid {pid}\n" in (result.run_dir / "nsight" / "far.nsys-rep").read_text()
+
+
+@pytest.mark.slow
+def test_traces_come_home_on_the_drivers_clock(folder: pathlib.Path) -> None:
+    """Both nodes are one machine here, with one clock: what is measured has to be 0, to within the error it states."""
+    profile = [{"kind": "torch", "iterations": 2, "warmup": 1}]
+    result = run(folder, profile=profile, **{"tasks.land.call": "far.nap"})
+    assert result.status == "passed"
+    phases = {label_of(phase): phase for phase in result.record.phases}
+    assert {"trace/near.pt.trace.json.gz", "trace/far.pt.trace.json.gz"} < set(phases["profile-torch"].files)
+    for phase in phases.values():
+        ((node, clock),) = phase.clocks.items()
+        assert node == FAR and phase.latency_us is not None and abs(clock.offset_ns) <= clock.error_ns
+        assert 2 * clock.error_ns <= 1e3 * phase.latency_us.min - 50e6 + 2  # a nap was within every iteration
+    for segment in read_segments(result.run_dir):
+        driver, land = segment.driver.by_iteration(), segment.tasks["land"].by_iteration()
+        assert all(driver[i][0] <= start and end <= driver[i][1] for i, (start, end) in land.items())
+    error = show_duration(phases["profile-torch"].clocks[FAR].error_ns / 1e9)
+    assert result.record.notes == [f"the clock of {FAR} was aligned with the driver's in profile-torch, to ±{error}"]
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ from cgspec.errors import RunError
 from cgspec.graph import Graph
 
 if TYPE_CHECKING:  # every actor imports this package: it loads neither pydantic nor ray
+    from cgspec.alignment import Alignment
     from cgspec.invocation import Failed
     from cgspec.looks import Looked
     from cgspec.spec import ClusterSpec, EngineSpec, ProfileSpec
@@ -85,9 +86,15 @@ class Fetched:
     error: RunError | None = None
 
 
+Bounds = tuple[int, int]
+"""The least and the most ns that may have to be added to a node's clock to have the driver's."""
+
+
 @dataclass(frozen=True)
 class TaskTimes:
-    """When a task ran, in ns of CLOCK_MONOTONIC (``time.monotonic_ns``) of its actor's node, by iteration.
+    """When a task ran, in ns of CLOCK_MONOTONIC (``time.monotonic_ns``), by iteration.
+
+    The clock is that of its actor's node, and the driver's once ``clocks.settle`` has seen to it.
 
     Attributes:
         first: the number of the first iteration that is held (0 unless the ring was full).
@@ -129,6 +136,8 @@ class PhaseData:
         looked: what workers saw of the phase's ``looks``, by the task's index.
         channels: reads and writes, where they were timed (compiled engine, profile ``timeline``).
         device_errors: actor member's name to the ns to within which its device times are on its host's clock.
+        bounds: of nodes that are other machines, by address: what was measured of their clocks.
+        clocks: what was added to them, once ``clocks.settle`` has moved all times to the driver's clock.
     """
 
     times: tuple[TaskTimes, ...]
@@ -138,6 +147,8 @@ class PhaseData:
     looked: dict[int, Looked] = field(default_factory=dict)
     device_errors: dict[str, int] = field(default_factory=dict)
     channels: list[ChannelTimes] = field(default_factory=list)
+    bounds: dict[str, Bounds] = field(default_factory=dict)
+    clocks: dict[str, Alignment] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

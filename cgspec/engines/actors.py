@@ -16,7 +16,7 @@ from ray.exceptions import ActorUnavailableError, GetTimeoutError, RayActorError
 
 import cgspec
 from cgspec import usercode
-from cgspec.engines import Options, Position
+from cgspec.engines import Bounds, Options, Position
 from cgspec.engines.ahead import Ahead
 from cgspec.engines.couriers import Couriers, Log
 from cgspec.engines.failures import actor_error, environment, made
@@ -36,6 +36,8 @@ UNLOADED = "failed to import on the worker"
 """What Ray says of an actor whose class cannot be read in its process."""
 ANSWER = 2.0
 """Seconds in which a live actor answers an ordinary call, whatever its graph's thread does."""
+QUESTIONS = 20
+"""How often another node is asked for the time, before and after a phase: the quickest answer says the most."""
 POLL = 0.2
 """Seconds between looks at who has answered."""
 UNBORN = "its constructor did not return"
@@ -235,6 +237,17 @@ class Actors:
         self._collect(calls, within, what or f"it did not answer ({method})", answers.__setitem__)
         return answers
 
+    def clocks(self) -> dict[str, Bounds]:
+        """How far the clocks of other machines are off, by their nodes' addresses; of one that is silent, nothing."""
+        here: str = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
+        homes = zip(self.handles, self.homes, strict=True)
+        others = {home.address: handle for handle, home in homes if home is not None and home.address != here}
+        found = {}
+        for address, handle in others.items():
+            with contextlib.suppress(RayError, GetTimeoutError):
+                found[address] = _clock(handle)
+        return found
+
     def positions(self) -> tuple[Position, ...]:
         """Where every actor is; one that does not answer is unreachable."""
         return self._positions(range(len(self.handles)))
@@ -300,6 +313,16 @@ class Actors:
         for handle in self.handles:
             with contextlib.suppress(Exception):
                 ray.kill(handle, no_restart=True)
+
+
+def _clock(handle: Any) -> Bounds:
+    """What some questions allow: see ``clocks.settle``."""
+    allowed = []
+    for _ in range(QUESTIONS):
+        asked = time.monotonic_ns()
+        told = ray.get(handle.clock.remote(), timeout=ANSWER)
+        allowed.append((asked - told, time.monotonic_ns() - told))
+    return max(low for low, _ in allowed), min(high for _, high in allowed)
 
 
 def vars_of(spot: Any) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from typing import Any
 
 from cgspec import raynames
 from cgspec.buffers import channel_bytes
-from cgspec.engines import Fetched, Options, Phase, PhaseData, Position, same_actors
+from cgspec.clocks import hull
+from cgspec.engines import Bounds, Fetched, Options, Phase, PhaseData, Position, same_actors
 from cgspec.engines.actors import Actors
 from cgspec.engines.binding import Binding, result_of
 from cgspec.engines.channels import name_channels
@@ -85,6 +86,7 @@ class CompiledEngine:
         self.fetched = 0
         self.began_first = 0.0
         self.reports_dir: pathlib.Path | None = None
+        self.clocks: dict[str, Bounds] = {}
         self._stack = contextlib.ExitStack()
 
     def _lay_out(self) -> Layout:
@@ -234,6 +236,7 @@ class CompiledEngine:
         if phase.profile is not None and phase.profile.kind == "nsight":
             self.reports_dir = phase.trace_dir
         self.fetched = 0
+        self.clocks = self.actors.clocks()
         numbers = range(len(self.graph.actors))
         watched = {n: watch_job(self.graph, phase, n, gpu=self.actors.device(n) == "cuda") for n in numbers}
         jobs = {number: (phase.iterations, watched[number], phase.looks) for number in numbers}
@@ -308,6 +311,12 @@ class CompiledEngine:
         )
 
     def end(self) -> PhaseData:
+        data = self._recorded()
+        data.bounds = hull(self.clocks, self.actors.clocks())
+        return data
+
+    def _recorded(self) -> PhaseData:
+        """What the workers recorded since ``begin``."""
         profile = self.phase.profile
         if profile is not None and self.fetched < profile.warmup + profile.iterations and not self.strict:
             self._flush()
@@ -324,6 +333,7 @@ class CompiledEngine:
         if self.rescued is None:
             with contextlib.suppress(Exception):
                 self.rescued = rescued(self.graph, self.actors.recorded())
+                self.rescued.bounds = self.clocks
         return self.rescued
 
     def _flush(self) -> None:

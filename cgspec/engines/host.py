@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pathlib
 import sys
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -62,6 +63,9 @@ class Host(Worker):
         context = ray.get_runtime_context()
         address: str = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
         return Home(os.getpid(), context.get_node_id(), address)
+
+    def clock(self) -> int:
+        return time.monotonic_ns()
 
     def root_of(self, job: Job) -> pathlib.Path:
         """The shipped copy, which is the process's working folder too: the one that it started in means nothing."""

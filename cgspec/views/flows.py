@@ -73,7 +73,7 @@ def _sizes(graph: Graph) -> Iterator[tuple[Pair, float]]:
 def _waits(graph: Graph, record: Record, segment: Segment) -> Iterator[tuple[Pair, float]]:
     """The median, over iterations, of the ns between the end of the task that gives and the start of the one that
     reads: the transfer, and the time until the reader's actor is free."""
-    moved, _ = on_the_drivers_clock(segment, {task: a.node for a in record.actors for task in a.tasks})
+    moved, _ = on_the_drivers_clock(segment, record)
     held = {name: rows.by_iteration() for name, rows in moved.busy.items()}
     for ref, to in _pairs(graph):
         pair = graph.tasks[ref.task].name, graph.tasks[to].name

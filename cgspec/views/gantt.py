@@ -50,7 +50,7 @@ class Gantt:
 
 def draw(record: Record, segment: Segment) -> Gantt | None:
     """Iterations around the one whose latency is nearest to the median; None where the recorder holds none."""
-    segment, moved = on_the_drivers_clock(segment, {task: a.node for a in record.actors for task in a.tasks})
+    segment, moved = on_the_drivers_clock(segment, record)
     chosen = _choose(record, segment)
     if not chosen:
         return None

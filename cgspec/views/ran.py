@@ -40,7 +40,7 @@ def find_ran(graph: Graph, record: Record, segment: Segment | None, iteration: i
     """
     if segment is None or not segment.busy:
         raise UsageError(f"the run {record.id} holds no times of its tasks: there is no timeline of its measure phase")
-    segment, _ = on_the_drivers_clock(segment, {task: a.node for a in record.actors for task in a.tasks})
+    segment, _ = on_the_drivers_clock(segment, record)
     numbers = {task.name: number for number, task in enumerate(graph.tasks) if task.name in segment.busy}
     held = _held([segment.busy[name] for name in numbers])
     if iteration is None:

@@ -113,8 +113,7 @@ def _write(file: IO[str], record: Record, run_dir: Path, segments: list[tuple[Se
 
 
 def _on_one_clock(record: Record, segment: Segment, merged: Merged) -> Segment:
-    nodes = {task: actor.node for actor in record.actors for task in actor.tasks}
-    told, moved = on_the_drivers_clock(segment, nodes)
+    told, moved = on_the_drivers_clock(segment, record)
     for node, each in moved.items():
         error = show_duration(each.error / 1e9)
         merged.notes.append(f"the clock of {node} was aligned with the driver's in {segment.label}, to ±{error}")
