@@ -43,6 +43,9 @@ NASTY = [
     "--- !!python/object:os.system",
     "]]></svg>",
     "javascript:alert(1)",
+    "<!--<SCRIPT\t>--!> <![CDATA[ &#x3c;img src=x onerror=alert(1)&#x3e; */ </style>",
+    "%s %d %25%00 null None NaN __proto__ constructor -- ::: @{ shape: circle } e1@--> $$x^2$$ fa:fa-car",
+    "\u202b\u05e9\u05dc\u05d5\u05dd\u2028line\u2029sep\u00a0\x7f\x80 \\E\\T\\H </TABLE>> a\\",
 ]
 
 

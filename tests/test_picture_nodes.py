@@ -15,7 +15,7 @@ from graphs_by_hand import Sketch, one_f_one_b, send_recv, tp_pp
 
 from cgspec.graph import Graph
 from cgspec.record import ActorRecord
-from cgspec.views.clearing import Area, title_of
+from cgspec.views.clearing import Area, is_struck, title_of
 from cgspec.views.dot import place_scene
 from cgspec.views.hosts import put_where_it_ran
 from cgspec.views.lanes import pin_down
@@ -82,7 +82,7 @@ def test_a_run_says_where_actors_were_whatever_the_spec_promised() -> None:
     scene = compose(placed(tp_pp(), "STRICT_PACK"))
     ran = put_where_it_ran(scene, on("10.0.0.7", "10.0.0.8", "10.0.0.7", None))
     assert frames(ran) == {"node 10.0.0.7 n0": ["stage.0.0", "stage.1.0"], "node 10.0.0.8 n1": ["stage.0.1"]}
-    assert {node.because for node in ran.nodes} == {"where it ran"}
+    assert {node.because for node in ran.nodes} == {"this run"}
     assert frames(put_where_it_ran(scene, on(None, None, None, None))) == {}  # the local engine has no nodes
 
 
@@ -158,6 +158,14 @@ def test_names_are_drawn_above_links_and_no_label_of_a_link_meets_one(graph: Gra
     names, labels = areas(scene)
     assert names and labels
     assert [(name, label) for name in names for label in labels if name.meets(label)] == []
+
+
+def test_labels_are_not_struck_through_by_wide_lines() -> None:
+    scene = compose(tp_pp())
+    links = (replace(link, width=6.0) if link.carrier == "accelerator" else link for link in scene.links)
+    wide = replace(scene, links=tuple(links))
+    drawn: Any = pygraphviz.AGraph(string=place_scene(wide))
+    assert [edge for edge in drawn.edges() if edge.attr["lp"] and is_struck(edge)] == []
 
 
 def test_links_end_at_the_outer_ring_of_an_output() -> None:

@@ -11,11 +11,14 @@ from cgspec.views.labels import cluster_label, node_label
 from cgspec.views.palette import GROUND, wash
 from cgspec.views.scene import Scene
 
+_STEPS = 20
+"""The pieces that a curve is looked at in."""
+
 _RING = 8.0
 """What an outer ring adds to the width of an ellipse, in points."""
 
-_LETTER, _LINE = 4.9, 17.0
-"""The width of a letter and the height of the label of a link, in points, with its margin."""
+_LETTER, _LETTERS, _LINE = 4.9, 7.0, 12.0
+"""The width and the height of letters in the label of a link, and its height with its margin, in points."""
 
 
 @dataclass(frozen=True)
@@ -94,18 +97,46 @@ def _name(frame: Any) -> Area:
 
 
 def _move_labels(drawn: Any, names: Sequence[Area], frames: Sequence[Area]) -> None:
-    """Labels that meet a name go to the place on their link that is nearest and free."""
+    """Labels that meet a name, or that their own wide line strikes through, go to the best place beside that line."""
     labelled = [edge for edge in drawn.edges() if edge.attr["lp"]]
     boxes = [_extent(node) for node in drawn.nodes() if not node.endswith("_name")] if labelled else []
     areas = [_label(edge, *_place(edge)) for edge in labelled]
     for number, edge in enumerate(labelled):
-        if any(areas[number].meets(name) for name in names):
-            taken = [_name(drawn), *names, *boxes, *areas[:number], *areas[number + 1 :]]
-            for x, y in _beside(edge, names):
-                area = _label(edge, x, y)
-                if not any(map(area.meets, taken)) and not any(map(area.straddles, frames)):
-                    edge.attr["lp"], areas[number] = f"{x:.2f},{y:.2f}", area
-                    break
+        if any(map(areas[number].meets, names)) or is_struck(edge):
+            others = [*areas[:number], *areas[number + 1 :]]
+            around = _Around([_name(drawn), *names], boxes, others, frames, _line(edge), _place(edge), len(_text(edge)))
+            x, y, _ = min(around.places(), key=around.harm)
+            edge.attr["lp"], areas[number] = f"{x:.2f},{y:.2f}", _label(edge, x, y)
+
+
+@dataclass(frozen=True)
+class _Around:
+    """What a label of so many letters may get in the way of, its own line among it, and where it was."""
+
+    names: Sequence[Area]
+    boxes: Sequence[Area]
+    labels: Sequence[Area]
+    frames: Sequence[Area]
+    line: Sequence[Area]
+    was: tuple[float, float]
+    letters: int
+
+    def places(self) -> Iterator[tuple[float, float, float]]:
+        """Where it was, and places above and below its line: x, y, and how far from the line."""
+        yield *self.was, 0.0
+        for spot in self.line[::3]:
+            for away in (0.0, 4.0, 9.0, 16.0, 28.0):
+                yield (spot.left + spot.right) / 2, spot.high + _LINE / 2 + away, away
+                yield (spot.left + spot.right) / 2, spot.low - _LINE / 2 - away, away
+
+    def harm(self, place: tuple[float, float, float]) -> tuple[int, float]:
+        """How much harm the label does at a place, and how far that is, from the line above all."""
+        (x, y, away), (was_x, was_y) = place, self.was
+        area = Area.around(x, y, _LETTER * self.letters + 6, _LINE)
+        letters = Area.around(x, y, _LETTER * self.letters, _LETTERS)
+        harm = 8 * any(map(area.meets, self.names)) + 4 * any(map(area.meets, self.boxes))
+        harm += 3 * any(map(area.meets, self.labels)) + 2 * any(map(letters.meets, self.line))
+        return harm + any(map(area.straddles, self.frames)), away + (abs(x - was_x) + abs(y - was_y)) / 20
 
 
 def _place(edge: Any) -> tuple[float, float]:
@@ -120,19 +151,23 @@ def _extent(node: Any) -> Area:
 
 def _label(edge: Any, x: float, y: float) -> Area:
     """Where the label of a link would be, by the number of its letters."""
-    text = edge.attr["label"].partition('POINT-SIZE="9">')[2].partition("<")[0]
-    return Area.around(x, y, _LETTER * len(text) + 6, _LINE)
+    return Area.around(x, y, _LETTER * len(_text(edge)) + 6, _LINE)
 
 
-def _beside(edge: Any, names: Sequence[Area]) -> list[tuple[float, float]]:
-    """Places above and below its line, nearest first: where that is to be seen and does not strike the label."""
-    line, (x, y) = [Area.around(*point, 2, 2) for point in _curve(edge)], _place(edge)
-    seen = [spot for spot in line if not any(map(spot.meets, names))]
-    beside = [
-        ((spot.left + spot.right) / 2, at) for spot in seen for at in (spot.high + _LINE / 2, spot.low - _LINE / 2)
-    ]
-    clear = [place for place in beside if not any(map(_label(edge, *place).meets, line))]
-    return sorted(clear, key=lambda place: abs(place[0] - x) + abs(place[1] - y))
+def _text(edge: Any) -> str:
+    return str(edge.attr["label"].partition('POINT-SIZE="9">')[2].partition("<")[0])
+
+
+def is_struck(edge: Any) -> bool:
+    """Whether its own line runs through the letters of its label."""
+    letters = Area.around(*_place(edge), _LETTER * len(_text(edge)), _LETTERS)
+    return any(map(letters.meets, _line(edge)))
+
+
+def _line(edge: Any) -> list[Area]:
+    """Its line, as wide as it is drawn, in pieces."""
+    width = float(edge.attr["penwidth"] or 1) * (3 if edge.attr["color"].count(":") == 2 else 1)
+    return [Area.around(*point, width, width) for point in _curve(edge)]
 
 
 def _curve(edge: Any) -> Iterator[tuple[float, float]]:
@@ -140,8 +175,8 @@ def _curve(edge: Any) -> Iterator[tuple[float, float]]:
     said = [point for point in edge.attr["pos"].split() if not point.startswith(("e,", "s,"))]
     points = [(float(x), float(y)) for x, y in (point.split(",") for point in said)]
     for start in range(0, len(points) - 3, 3):
-        for step in range(8):
-            t = step / 8
+        for step in range(_STEPS):
+            t = step / _STEPS
             weights = ((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3)
             x, y = (sum(map(operator.mul, weights, axis)) for axis in zip(*points[start : start + 4], strict=True))
             yield x, y

@@ -13,7 +13,7 @@ from cgspec.views.scene import Cluster, Node, Scene
 if TYPE_CHECKING:
     from cgspec.record import ActorRecord
 
-AS_IT_RAN = "where it ran"
+OF_THE_RUN = "this run"
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def _promised(actor: Actor, placement: str, members: int) -> _Host | None:
 def put_where_it_ran(scene: Scene, actors: Sequence[ActorRecord]) -> Scene:
     """The scene with the nodes of a run in place of what the spec promises."""
     hosts: dict[str, tuple[object, _Host]] = {
-        actor.name: (actor.node, _Host(f"node {actor.node}", AS_IT_RAN, "")) for actor in actors if actor.node
+        actor.name: (actor.node, _Host(f"node {actor.node}", OF_THE_RUN, "")) for actor in actors if actor.node
     }
     return _group(replace(scene, nodes=()), hosts)
 

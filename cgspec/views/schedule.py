@@ -187,7 +187,8 @@ class Schedule:
             size = f"width={(right - left) / 72:.3f} height={_CELL / 72:.3f}"
             x, y = (left + right) / 2, panel.top - task.actor * _LANE
             letters = int((right - left - 4) / _LETTER)
-            label = quote(shorten(self.label(task), letters) if letters > 0 else "")
+            whole = self.label(task)
+            label = quote(shorten(whole, letters) if letters >= min(3, len(whole)) else "")
             yield (
                 f'  {name} [id="{name}" class="task" pos="{x:.1f},{y:.1f}!" {size} {self._paint(task, right - left)}'
                 f" label={label} tooltip={quote_lines(tooltips[name])}];"
