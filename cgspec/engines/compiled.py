@@ -101,10 +101,13 @@ class CompiledEngine:
                 self.actors.shipment = ship(self.options)
         with self._timed("place"):
             self.places = reserve(self.graph, self.options)
-            self.actors.create(self.places)
+            self._create()
         with self._timed("construct"):
             self.actors.construct(self.layout)
         self.nodes = {actor.name: self.actors.address(n) or "" for n, actor in enumerate(self.graph.actors)}
+
+    def _create(self) -> None:
+        self.actors.create(self.places)
 
     def renew(self, graph: Graph, options: Options, *, fresh: bool = False) -> bool:
         if not self._is_well() or not self._fits(graph, options):

@@ -55,10 +55,11 @@ class DirectEngine(CompiledEngine):
         routed = replace(self.graph, tasks=tuple(tasks))
         return lay_out(routed, transports=True, devices=self._has_devices(), shared=True)
 
-    def place(self) -> None:
+    def _create(self) -> None:
         if self.routes:
+            self.actors.ahead.wait()
             rdt.register()
-        super().place()
+        super()._create()
 
     def _fits(self, graph: Graph, options: Options) -> bool:
         able = "enable_tensor_transport" in self.actors.also
