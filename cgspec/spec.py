@@ -187,7 +187,9 @@ class RunSpec(Model):
 class ProfileSpec(Model):
     """One profile phase."""
 
-    kind: Literal["none", "timeline", "torch", "nsight", "nvtx"] = Field(description="the profiler")
+    kind: Literal["none", "timeline", "torch", "nsight", "nvtx"] = Field(
+        description="the profiler; timeline: when tasks ran, and reads and writes of the graph's channels"
+    )
     iterations: Positive = Field(10, description="iterations that are recorded")
     warmup: Count = Field(2, description="iterations that the profiler sees before it records")
     actors: list[Any] | None = Field(None, description="only these actors, e.g. [stage.0]")
@@ -195,7 +197,9 @@ class ProfileSpec(Model):
     memory: bool = Field(False, description="torch: record allocations")
     stacks: bool = Field(False, description="torch: record Python stacks")
     flops: bool = Field(False, description="torch: estimate operations")
-    options: dict[str, Any] = Field(default_factory=dict, description="nsight: options of nsys")
+    options: dict[str, Any] = Field(
+        default_factory=dict, description="nsight: options of nsys; capture-range: when it records an actor with a GPU"
+    )
     nvtx: bool = Field(False, description="nsight: NVTX ranges named after tasks")
 
 
