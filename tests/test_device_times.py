@@ -23,6 +23,7 @@ from cgspec.comparing import compare
 from cgspec.device_times import DeviceRecorder, Pool, anchor, cuda_events
 from cgspec.engines import ENGINES, Phase, PhaseData, TaskTimes
 from cgspec.engines.local import LocalEngine
+from cgspec.fusion import fuse
 from cgspec.graph import Graph, InputRef, TaskRef
 from cgspec.invocation import Failed
 from cgspec.layout import lay_out
@@ -223,6 +224,21 @@ def test_a_collective_is_timed_from_its_entry_to_its_end() -> None:
     host, device = phase.times[1], phase.device[1]
     assert phase.device_error is not None and device[1][0] <= host[1][0] + phase.device_error
     assert device[2][0] - device[1][0] >= 3_000_000, "what was launched after the entry is in it"
+
+
+def test_every_task_of_a_chain_that_is_one_call_is_timed() -> None:
+    drawing = Drawing().actor("a", "plain.py:Counter").input("x").task("s", "a.inc", {"x": "inputs.x"})
+    made, worker = drawing.task("t", "a.inc", {"x": "s"}).graph("t"), Worker()
+    on_gpu(worker)
+    layout = fuse(lay_out(made, transports=False, devices=False))
+    worker.construct(Job(str(ROOT), made.actors[0], layout.steps[0], "cuda"))
+    worker.begin(2)
+    (chain,) = layout.binds
+    assert [worker.run(chain.step, 10), worker.run(chain.step, 10)] == [13, 17]
+    phase = worker.end()
+    usercode.uninstall()
+    (_, starts, ends), (_, later, last) = phase.device[0], phase.device[1]
+    assert all(a <= b <= c <= d for a, b, c, d in zip(starts, ends, later, last, strict=True)) and len(last) == 2
 
 
 def test_an_actor_without_a_gpu_makes_no_events() -> None:
