@@ -110,7 +110,7 @@ class Actors:
         nsight = nsight_env(self.options, number, self.run, gpu=self.device(number) == "cuda")
         if nsight is not None:
             runtime_env.update(nsight)
-        runtime_env = self.shipment.added_to(runtime_env)
+        runtime_env = self.shipment.added_to(runtime_env, ray.get_runtime_context().runtime_env)
         if runtime_env:
             options["runtime_env"] = runtime_env
         return {**options, "resources": wanted, **own}
@@ -196,7 +196,9 @@ class Actors:
 
     def _set_home(self, number: int, home: Home) -> None:
         self.homes[number] = home
-        self.couriers.post(home.node_id, home.address, self.shipment.added_to({}))
+        self.couriers.post(
+            home.node_id, home.address, self.shipment.added_to({}, ray.get_runtime_context().runtime_env)
+        )
         self.couriers.follow(self.graph.actors[number].name, home.node_id, self._log(number))
 
     def _check_born(self, number: int, born: object) -> None:

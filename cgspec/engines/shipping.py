@@ -13,7 +13,6 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-import ray
 from ray.exceptions import RuntimeEnvSetupError
 
 import cgspec
@@ -43,9 +42,8 @@ class Shipment:
     root: str | None = None
     packages: tuple[str, ...] = ()
 
-    def added_to(self, runtime_env: Mapping[str, object]) -> dict[str, object]:
+    def added_to(self, runtime_env: Mapping[str, object], job: Mapping[str, object]) -> dict[str, object]:
         """An actor's ``runtime_env`` with the packages; the job's own modules stay where the actor names none."""
-        job = ray.get_runtime_context().runtime_env
         if not self.packages or any(key in runtime_env or key in job for key in CONTAINERS):
             return dict(runtime_env)
         modules = runtime_env.get("py_modules", job.get("py_modules")) or []
