@@ -250,18 +250,23 @@ def session_folder() -> pathlib.Path:
 def upload_folder(folder: pathlib.Path, excludes: Sequence[str]) -> str:
     """Packs a folder, without what ``excludes`` and its ``.gitignore`` and ``.rayignore`` name, and hands it to Ray.
 
-    ``ray.init`` does so with the job's ``py_modules``; an actor's may only say where a package is.
+    ``ray.init`` does so with the job's ``py_modules``; an actor's may only say where a package is. The package has an
+    address of its own: a job whose ``working_dir`` is the same folder has it packed otherwise, under the usual one.
 
     Returns:
         The package's address.
-    """
-    from ray._private.runtime_env import py_modules
 
-    upload = _need(py_modules, "upload_py_modules_if_needed")
-    wanted = {"py_modules": [str(folder)], "excludes": list(excludes)}
-    ignored = os.environ.get("RAY_RUNTIME_ENV_IGNORE_GITIGNORE", "0") != "1"
+    Raises:
+        ValueError: it is larger than Ray takes.
+    """
+    from ray._private.runtime_env import packaging
+
+    ignores = os.environ.get("RAY_RUNTIME_ENV_IGNORE_GITIGNORE", "0") != "1"
+    how: dict[str, Any] = {"include_gitignore": ignores, "excludes": list(excludes)}
+    usual = _need(packaging, "get_uri_for_directory")(str(folder), **how)
+    address = f"{usual.removesuffix('.zip')}_cgspec.zip"
     with tempfile.TemporaryDirectory() as scratch:
-        (address,) = upload(wanted, include_gitignore=ignored, scratch_dir=scratch)["py_modules"]
+        _need(packaging, "upload_package_if_needed")(address, scratch, str(folder), include_parent_dir=True, **how)
     return str(address)
 
 

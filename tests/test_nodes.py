@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pathlib
+import shutil
 import sys
 import threading
 import time
@@ -65,7 +66,8 @@ class Traveller:
     def lend(self, x):
         import lent
 
-        return lent.VALUE, os.environ["MINE"], os.path.exists("weights.bin"), os.path.exists("notes.txt")
+        excluded, shipped = os.path.exists("weights.bin"), os.path.exists("notes.txt")
+        return lent.VALUE, os.environ["MINE"], excluded, shipped, os.getcwd()
 
     def fail(self, x):
         if x >= 2:
@@ -156,14 +158,19 @@ def test_the_users_code_is_shipped_and_logs_come_home(folder: pathlib.Path) -> N
 
 @pytest.mark.slow
 def test_the_users_own_runtime_env_is_kept(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """A ``working_dir`` with the same content, too, which is what a Ray job has: Ray packs it otherwise."""
+    shutil.rmtree(folder / "runs")
+    (folder / "types.py").unlink()  # from a working_dir it does hide Python's
     (tmp_path / "lent").mkdir()
     (tmp_path / "lent" / "__init__.py").write_text("VALUE = 43\n")
     (folder / "weights.bin").write_bytes(bytes(100))
     (folder / "notes.txt").write_text("read me")
-    env = {"py_modules": [str(tmp_path / "lent")], "excludes": ["*.bin"]}
+    env = {"py_modules": [str(tmp_path / "lent")], "working_dir": str(folder), "excludes": ["*.bin"]}
     own = {"actors.far.env": {"MINE": "yes"}, "tasks.land.call": "far.lend"}
     result = run(folder, **own, **{"cluster.runtime_env": env})
-    assert result.status == "passed" and tuple(result.last) == (43, "yes", False, True)  # type: ignore[arg-type]
+    assert result.status == "passed", result.error
+    value, mine, excluded, shipped, working = result.last  # type: ignore[misc]
+    assert (value, mine, excluded, shipped) == (43, "yes", False, True) and "working_dir_files" in working
 
 
 @pytest.mark.slow

@@ -102,11 +102,15 @@ def test_the_loop_asks_its_tasks_for_each_operation_and_can_be_timed() -> None:
     assert seen == [("COMPUTE", 1)] and "exec_operation" not in vars(tasks[1])
 
 
-def test_folders_are_packed_by_what_packs_the_jobs_own_modules() -> None:
-    from ray._private.runtime_env import py_modules
+def test_folders_are_packed_as_the_jobs_own_modules_are() -> None:
+    from ray._private.runtime_env import packaging, py_modules
 
-    taken = inspect.signature(py_modules.upload_py_modules_if_needed).parameters
-    assert {"runtime_env", "include_gitignore", "scratch_dir"} <= set(taken)
+    source = inspect.getsource(py_modules.upload_py_modules_if_needed)
+    for name, given in (
+        ("get_uri_for_directory", {"include_gitignore", "excludes"}),
+        ("upload_package_if_needed", {"pkg_uri", "base_directory", "module_path", "include_parent_dir", "excludes"}),
+    ):
+        assert name in source and given <= set(inspect.signature(getattr(packaging, name)).parameters)
 
 
 def test_gpus_are_counted_as_ray_counts_them(monkeypatch: pytest.MonkeyPatch) -> None:

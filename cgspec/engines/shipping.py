@@ -13,8 +13,6 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ray.exceptions import RuntimeEnvSetupError
-
 import cgspec
 from cgspec import raynames
 from cgspec.engines import Options
@@ -61,7 +59,7 @@ def ship(options: Options) -> Shipment:
     try:
         code = raynames.upload_folder(root, [*EXCLUDES, *_runs(options, root), *own])
         package = raynames.upload_folder(pathlib.Path(cgspec.__file__).parent, EXCLUDES)
-    except (OSError, ValueError, TypeError, RuntimeEnvSetupError) as error:
+    except (OSError, ValueError, TypeError, RuntimeError) as error:
         raise NotAble(Failure("not-able", _refusal(root, error), phase="startup", path=("cluster",))) from None
     return Shipment(code, (package, code))
 
@@ -77,9 +75,8 @@ def _runs(options: Options, root: pathlib.Path) -> Iterator[str]:
                 return
 
 
-def _refusal(root: pathlib.Path, error: BaseException) -> str:
-    cause = error.__cause__ or error
-    said = next((line.strip() for line in str(cause).splitlines() if line.strip()), type(cause).__name__)
+def _refusal(root: pathlib.Path, error: Exception) -> str:
+    said = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
     message = f"the spec's folder {root} cannot be shipped to the cluster: {said.partition('. ')[0]}"
     if "maximum size" not in said:
         return message
@@ -103,4 +100,4 @@ def unpacked(package: str) -> pathlib.Path | None:
     """Where a package lies on this actor's node; None: it was not given to this actor."""
     stem = package.rpartition("/")[2].removesuffix(".zip")
     place = next((pathlib.Path(entry) for entry in sys.path if entry.rpartition(os.sep)[2] == stem), None)
-    return next((entry for entry in place.iterdir() if entry.is_dir()), place) if place is not None else None
+    return next(place.iterdir()) if place is not None else None
