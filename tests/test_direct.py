@@ -56,9 +56,10 @@ def test_an_actor_tells_where_it_is_while_its_peer_waits_for_it() -> None:
         assert engine.fetch().values == [2.0]
 
 
-def test_a_task_that_does_not_come_back_is_a_stall_that_names_it() -> None:
+@pytest.mark.parametrize("transport", [None, DIRECT])
+def test_a_task_that_does_not_come_back_is_a_stall_that_names_it(transport: Transport | None) -> None:
     drawing = Drawing().actor("a", TROUBLE).actor("b", COUNTER).input("x")
-    drawing.task("s", "a.sleep", {"x": "inputs.x"}).task("t", "b.echo", {"x": "s"})
+    drawing.task("s", "a.sleep", {"x": "inputs.x"}, transport=transport).task("t", "b.echo", {"x": "s"})
     with started(drawing.graph("t"), options("direct", timeouts={"stall": 2.0})) as engine:
         assert one(engine, 0) == [0]
         began = time.monotonic()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pathlib
 import shutil
@@ -73,6 +74,14 @@ class Traveller:
         if x >= 2:
             raise ValueError(f"no {x} please")
         return x
+
+    def tensor(self, x):
+        import torch
+
+        return torch.full((64, 64), float(x))
+
+    def total(self, x):
+        return float(x.sum()), os.getpid()
 
     def nap(self, x):
         print("nap", x, flush=True)
@@ -154,6 +163,16 @@ def test_the_users_code_is_shipped_and_logs_come_home(folder: pathlib.Path) -> N
     assert (logs / "far.log").read_text(encoding="utf-8") == "".join(f"land {i} é\n" for i in (0, 0, 1, 2))
     assert (logs / "near.log").read_text() == "hop 0\nhop 0\nhop 1\nhop 2\n"
     assert left_over() == [] and not ray.is_initialized()
+
+
+@pytest.mark.slow
+def test_tensors_of_the_direct_engine_go_from_node_to_node(folder: pathlib.Path) -> None:
+    calls = {"tasks.hop.call": "near.tensor", "tasks.land.call": "far.total"}
+    result = run(folder, **calls, **{"engine.kind": "direct", "tasks.hop.transport": "accelerator"})
+    assert result.status == "passed" and result.last[0] == 2.0 * 64 * 64  # type: ignore[index]
+    assert {actor.node for actor in result.record.actors} > {FAR}
+    ways = [edge["transport"] for edge in json.loads((result.run_dir / "plan.json").read_text())["edges"]]
+    assert ways == ["host", "gloo"]
 
 
 @pytest.mark.slow
