@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import shutil
+import subprocess
 import sys
 import threading
 import time
@@ -190,6 +191,20 @@ def test_the_users_own_runtime_env_is_kept(folder: pathlib.Path, tmp_path: pathl
     assert result.status == "passed", result.error
     value, mine, excluded, shipped, working = result.last  # type: ignore[misc]
     assert (value, mine, excluded, shipped) == (43, "yes", False, True) and "working_dir_files" in working
+
+
+@pytest.mark.slow
+def test_each_run_of_a_sweep_has_its_own_logs_without_secrets(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """The actors live on from one run to the next."""
+    spec = folder / "across.yaml"
+    text = spec.read_text().replace("x: {$count: {from: 0}}", "x: {$env: TOKEN}")
+    spec.write_text(text + "vars: {n: 1}\nsweep: {matrix: {vars.n: [1, 2]}}\n")
+    command = [sys.executable, "-m", "cgspec", "run", spec, "--out", tmp_path / "runs"]
+    done = subprocess.run(command, env={**os.environ, "TOKEN": "hunter2"}, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    logs = [path.read_text() for path in {each.resolve() for each in tmp_path.glob("runs/*/*/points/*/*/logs/far.log")}]
+    assert len(logs) == 2 and all("hunter2" not in log and log.count("land ") == 4 for log in logs)
+    assert left_over() == []
 
 
 @pytest.mark.slow

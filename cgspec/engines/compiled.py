@@ -316,6 +316,7 @@ class CompiledEngine:
     def end(self) -> PhaseData:
         data = self._recorded()
         data.bounds = hull(self.clocks, self.actors.clocks())
+        self.couriers.catch_up()
         return data
 
     def _recorded(self) -> PhaseData:

@@ -98,6 +98,7 @@ class Couriers:
         self._streams: list[_Stream] = []
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
+        self._reading = threading.Lock()
 
     def post(self, node_id: str, address: str, runtime_env: Mapping[str, object]) -> None:
         """Sends a courier to a node, if none is there; nothing is waited for."""
@@ -125,15 +126,23 @@ class Couriers:
 
     def _read(self, stream: _Stream) -> bool:
         """Brings the next part of a log home; False: there is no more."""
-        post = self._posts[stream.node_id]
-        part: bytes = ray.get(post.read_log.remote(stream.log, stream.offset), timeout=PATIENCE)
-        if part:
-            path = pathlib.Path(stream.log.path)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("ab") as file:
-                file.write(part)
-            stream.offset += len(part)
-        return bool(part)
+        with self._reading:
+            post = self._posts[stream.node_id]
+            part: bytes = ray.get(post.read_log.remote(stream.log, stream.offset), timeout=PATIENCE)
+            if part:
+                path = pathlib.Path(stream.log.path)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with path.open("ab") as file:
+                    file.write(part)
+                stream.offset += len(part)
+            return bool(part)
+
+    def catch_up(self) -> None:
+        """Brings home what is written by now: after a run whose actors live on, its logs are cleaned of secrets."""
+        for stream in self._streams:
+            with contextlib.suppress(RayError, GetTimeoutError, OSError):
+                while self._read(stream):
+                    pass
 
     def settle(self) -> None:
         """Brings home the rest of all logs that are followed, which nobody writes any more."""
