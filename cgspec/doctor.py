@@ -25,7 +25,8 @@ from cgspec.quantities import show_size
 
 PATIENCE = 5.0
 """Seconds that a program may take."""
-RAY = "2.60."
+RAY = ((2, 55), (2, 61))
+"""The first Ray that fits, and the first that may not, as in ``pyproject.toml``."""
 SHM = Path("/dev/shm")
 LEAST_SHM = 2**30
 LEAST_FILES = 4096
@@ -84,10 +85,11 @@ def _packages() -> Iterator[Check]:
 
 
 def _ray(version: str | None) -> Check:
-    fix = "pip install 'ray>=2.60,<2.61': compiled graphs are driven by names that change between versions"
+    least, bound = (".".join(map(str, each)) for each in RAY)
+    fix = f"pip install 'ray>={least},<{bound}': compiled graphs are driven by names that change between versions"
     if version is None:
         return Check("packages", "Ray", "note", "not installed: only the local engine works", fix)
-    known = version.startswith(RAY)
+    known = RAY[0] <= tuple(int(part) for part in re.findall(r"\d+", version)[:2]) < RAY[1]
     return Check("packages", "Ray", "good" if known else "bad", version, "" if known else fix)
 
 

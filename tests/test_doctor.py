@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -93,8 +94,20 @@ def test_torch_says_its_cuda_without_being_imported(tmp_path: Path, monkeypatch:
 
 
 def test_another_ray_is_bad_and_none_a_note() -> None:
-    assert module._ray("2.61.0").status == "bad" and module._ray("2.60.3").status == "good"
+    assert [module._ray(version).status for version in ("2.54.1", "2.55.0", "2.60.3", "2.61.0rc0", "3.0")] == [
+        "bad",
+        "good",
+        "good",
+        "bad",
+        "bad",
+    ]
     assert module._ray(None).status == "note"
+
+
+def test_the_range_of_ray_is_that_of_the_package() -> None:
+    project = (Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8")
+    (least, bound) = re.findall(r'"ray>=([\d.]+),<([\d.]+)"', project)[0]
+    assert module._ray(None).fix.startswith(f"pip install 'ray>={least},<{bound}'")
 
 
 def test_gpus_are_listed_with_those_who_hold_them(bin_only: Path) -> None:
