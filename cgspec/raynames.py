@@ -65,6 +65,21 @@ def skip_torch_import() -> None:
     context._torch_available = False
 
 
+def compile_options(*, inflight: int, buffered: int, overlap: bool) -> dict[str, Any]:
+    """What ``experimental_compile`` is given; submitting has no deadline of Ray's."""
+    return {
+        "_submit_timeout": -1,
+        "_max_inflight_executions": inflight,
+        "_max_buffered_results": buffered,
+        "_overlap_gpu_communication": overlap,
+    }
+
+
+def transport_options(*, static_shape: bool, direct_return: bool) -> dict[str, Any]:
+    """What ``with_tensor_transport`` is given beside kind and device."""
+    return {"_static_shape": static_shape, "_direct_return": direct_return}
+
+
 def loop_refs(compiled: Any) -> dict[Any, Any]:
     """Actor handle to the reference of its endless loop, which is ready only when the loop has ended."""
     found: dict[Any, Any] = _need(compiled, "worker_task_refs")

@@ -48,6 +48,15 @@ def test_the_loop_asks_a_flag_that_can_be_set() -> None:
         context._torch_available = before
 
 
+def test_options_with_private_names_are_still_taken() -> None:
+    from ray.dag import DAGNode
+
+    compile_takes = inspect.signature(DAGNode.experimental_compile).parameters
+    assert raynames.compile_options(inflight=1, buffered=1, overlap=False).keys() <= compile_takes.keys()
+    transport_takes = inspect.signature(DAGNode.with_tensor_transport).parameters
+    assert raynames.transport_options(static_shape=True, direct_return=True).keys() <= transport_takes.keys()
+
+
 def test_the_loops_frame_holds_what_it_executes() -> None:
     from ray.dag import compiled_dag_node
 

@@ -8,6 +8,7 @@ from typing import Any
 import ray
 from ray.dag import InputNode, MultiOutputNode
 
+from cgspec import raynames
 from cgspec.graph import Collective, Graph, Transport
 from cgspec.steps import Bind, FromInput, FromPort, Layout
 
@@ -101,12 +102,8 @@ def collective_nodes(collective: Collective, operands: Sequence[list[Any]], comm
 
 
 def with_transport(node: Any, transport: Transport) -> Any:
-    return node.with_tensor_transport(
-        transport.kind,
-        device=transport.device,
-        _static_shape=transport.static_shape,
-        _direct_return=transport.direct_return,
-    )
+    private = raynames.transport_options(static_shape=transport.static_shape, direct_return=transport.direct_return)
+    return node.with_tensor_transport(transport.kind, device=transport.device, **private)
 
 
 def result_of(refs: Sequence[Any]) -> list[object]:

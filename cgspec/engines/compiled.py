@@ -162,12 +162,9 @@ class CompiledEngine:
         self.watchdog.expect(engine.timeouts.first)
         try:
             self.binding = self._bind()
-            self.compiled = self.binding.dag.experimental_compile(
-                _submit_timeout=-1,
-                _max_inflight_executions=engine.max_inflight or self.options.inflight,
-                _max_buffered_results=engine.max_buffered,
-                _overlap_gpu_communication=engine.overlap,
-            )
+            inflight = engine.max_inflight or self.options.inflight
+            options = raynames.compile_options(inflight=inflight, buffered=engine.max_buffered, overlap=engine.overlap)
+            self.compiled = self.binding.dag.experimental_compile(**options)
         except Exception as error:
             raise self._why(error) from None
         self.watchdog.met()
