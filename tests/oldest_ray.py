@@ -17,6 +17,14 @@ TORCH = "torch==2.13.0"
 """Without a version, pip takes one with gigabytes of libraries for GPUs."""
 TESTS = ("raynames", "startup", "engines", "engine_failures", "direct", "collectives", "accelerator")
 
+NEWER = {
+    (2, 56): (
+        "test_tensors_of_the_direct_engine_go_by_rays_nccl_transport",
+        "test_an_nccl_group_that_cannot_be_formed_is_told",
+    )
+}
+"""Tests whose stand-in for NCCL can be registered only with this Ray or a later one."""
+
 
 def oldest() -> str:
     """The lower bound of ``pyproject.toml``."""
@@ -33,7 +41,13 @@ def main(arguments: list[str]) -> int:
         install = [python, "-m", "pip", "install", "--quiet", f"ray=={version}", TORCH, "--editable", f"{TOP}[dev]"]
         subprocess.run(install, check=True)
         files = [f"tests/test_{name}.py" for name in TESTS]
-        return subprocess.run([python, "-m", "pytest", "-q", "-m", "not soak", *files], cwd=TOP).returncode
+        chosen = ["-m", "not soak", "-k", " and ".join(f"not {name}" for name in _too_new(version)), *files]
+        return subprocess.run([python, "-m", "pytest", "-q", *chosen], cwd=TOP).returncode
+
+
+def _too_new(version: str) -> list[str]:
+    there = tuple(int(part) for part in version.split(".")[:2])
+    return [name for needed, names in NEWER.items() if there < needed for name in names]
 
 
 if __name__ == "__main__":

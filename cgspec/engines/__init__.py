@@ -187,7 +187,8 @@ class Engine(Protocol):
 
     Attributes:
         kind: its name in ``ENGINES``.
-        startup: seconds by step, so far: ``import``, ``ray``, ``place``, ``construct``, ``compile``, ``first``.
+        startup: seconds by step, so far: ``import``, ``ray`` (its own processes and those of the actors), ``place``,
+            ``construct``, ``compile``, ``first``.
         nodes: actor member's name to the address of its node, known after ``place``.
         notes: what the user should know, e.g. that an inherited ``RAY_ADDRESS`` was not followed.
         fused: the tasks of each run of them that is executed as one call, as indices into ``graph.tasks``.
