@@ -221,6 +221,7 @@ class DeviceRecorder:
         if self._held[slot][place] != iteration:
             return 0, 0
         start, end = self._starts[slot][place], self._ends[slot][place]
+        start.synchronize()  # a task may leave another stream behind than it found
         end.synchronize()
         at = clock.move(start)
         return at, at + round(start.elapsed_time(end) * 1e6)

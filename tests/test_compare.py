@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import random
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -197,6 +199,23 @@ def test_the_formats_hold_the_same(run: Path, slower: Path) -> None:
     assert changed[0]["significant"] and changed[0]["change"] == pytest.approx(0.1, abs=1e-4)
     shown = markdown(compared, broken)
     assert "| model.1.busy.p50 |" in shown and "Task model.1 takes 10% longer" in shown
+
+
+def command(*arguments: object) -> tuple[int, str, str]:
+    """Exit code and what is printed."""
+    words = [sys.executable, "-m", "cgspec", "compare", *map(str, arguments)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_the_command_exits_with_1_where_a_condition_is_broken(run: Path, slower: Path) -> None:
+    code, out, err = command(run, slower, "--fail-if", "busy.p50:5%", "--fail-if", "latency.p99:900%", "--json")
+    told = json.loads(out)
+    assert (code, err, told["failing"]) == (1, "", ["model.1.busy.p50 is 10% higher: more than 5% worse"])
+    code, out, err = command(run, slower, "--fail-if", "busy.p50:15%", "--format", "markdown")
+    assert (code, err, out.startswith("**")) == (0, "", True)
+    code, out, err = command(run, slower, "--fail-if", "latency.p5:5%")
+    assert (code, out, "latency.p5 was not compared; did you mean" in err) == (2, "", True)
 
 
 def test_markdown_takes_hostile_text_as_text(run: Path, slower: Path) -> None:

@@ -197,3 +197,11 @@ def test_a_run_whose_code_is_gone_shows_the_picture_of_its_day(tmp_path: Path) -
     result = finish(tmp_path, CHAIN)
     (tmp_path / "model.py").unlink()
     assert result._repr_svg_() == (result.run_dir / "graph.svg").read_text()
+
+
+def test_a_png_that_is_too_small_to_read_says_which_formats_stay_sharp(tmp_path: Path) -> None:
+    spec = str(Path(__file__).parent.parent / "specs" / "1f1b.yaml")
+    for form, said in (("png", True), ("dot", False)):
+        words = ["viz", spec, "vars.mb=70", "--expand", "-o", str(tmp_path / f"made.{form}")]
+        done = CliRunner().invoke(cli, words, standalone_mode=False)
+        assert done.exception is None and ("SVG, PDF and HTML stay sharp" in done.stderr) is said

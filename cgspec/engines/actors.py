@@ -12,7 +12,14 @@ from dataclasses import replace
 from typing import Any
 
 import ray
-from ray.exceptions import ActorUnavailableError, GetTimeoutError, RayActorError, RayError, RuntimeEnvSetupError
+from ray.exceptions import (
+    ActorUnavailableError,
+    GetTimeoutError,
+    OutOfMemoryError,
+    RayActorError,
+    RayError,
+    RuntimeEnvSetupError,
+)
 
 import cgspec
 from cgspec import usercode
@@ -38,6 +45,8 @@ ANSWER = 2.0
 """Seconds in which a live actor answers an ordinary call, whatever its graph's thread does."""
 QUESTIONS = 20
 """How often another node is asked for the time, before and after a phase: the quickest answer says the most."""
+DEATHS = (RayActorError, OutOfMemoryError)
+"""What Ray says of an actor whose process has ended, or was ended because the machine ran low on memory."""
 POLL = 0.2
 """Seconds between looks at who has answered."""
 UNBORN = "its constructor did not return"
@@ -221,7 +230,7 @@ class Actors:
             return ray.get(ref)
         except RuntimeEnvSetupError as error:
             raise self._not_able(number, f"its environment could not be set up: {_last_line(error)}") from None
-        except RayActorError as error:
+        except DEATHS as error:
             if UNLOADED in str(error):
                 raise self._not_able(number, _not_loaded(str(error))) from None
             raise self.died(number, error) from None
@@ -336,6 +345,8 @@ def _reason(error: BaseException) -> str:
     text = str(error)
     if isinstance(error, ActorUnavailableError) or "its node has died" in text:
         return "its node died, or cannot be reached any more"
+    if (memory := re.search(r"low on memory.*? was (\S+ used / \S+ limit)", text, re.DOTALL)) is not None:
+        return f"Ray ended it because its node is low on memory ({memory.group(1)})"
     detail = re.search(r"Worker exit detail: (.*)", text)
     kind = re.search(r"Worker exit type: (\S+)", text)
     if detail is None:

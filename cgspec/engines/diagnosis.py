@@ -6,10 +6,10 @@ import time
 from typing import Any
 
 import ray
-from ray.exceptions import GetTimeoutError, ObjectStoreFullError, OutOfDiskError, RayActorError, RayTaskError
+from ray.exceptions import GetTimeoutError, ObjectStoreFullError, OutOfDiskError, RayTaskError
 
 from cgspec import raynames
-from cgspec.engines.actors import Actors
+from cgspec.engines.actors import DEATHS, Actors
 from cgspec.engines.failures import task_error
 from cgspec.errors import Failure, NotAble, RunError, TaskRaised
 from cgspec.graph import Graph, Path
@@ -27,12 +27,12 @@ def why(error: BaseException, graph: Graph, actors: Actors, compiled: Any) -> Ru
     loops = raynames.loop_refs(compiled) if compiled is not None else {}
     ended = _ended(loops)
     for number, handle in enumerate(actors.handles):
-        if isinstance(ended.get(handle), RayActorError):
+        if isinstance(ended.get(handle), DEATHS):
             return actors.died(number, ended[handle])
     for number, handle in enumerate(actors.handles):
         if isinstance(ended.get(handle), Exception):
             return _loop_error(graph, actors, number, ended[handle])
-    if isinstance(error, RayActorError):
+    if isinstance(error, DEATHS):
         return _unnamed_death(actors, error)
     if isinstance(cause := getattr(error, "cause", error), FULL):
         return _no_room(f"the graph's {'inputs' if compiled is not None else 'buffers'}", cause, actors)
@@ -92,7 +92,7 @@ def _no_room(what: str, error: Exception, actors: Actors, *, path: Path = ()) ->
     return NotAble(Failure("not-able", message, phase=actors.phase, path=path))
 
 
-def _unnamed_death(actors: Actors, error: RayActorError) -> RunError:
+def _unnamed_death(actors: Actors, error: Exception) -> RunError:
     """A death before the loops ran: the first actor that does not answer."""
     seen = actors.positions()
     dead = next((position.actor for position in seen if not position.reachable), 0)

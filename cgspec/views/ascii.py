@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator
 
@@ -41,7 +42,7 @@ def write_ascii(scene: Scene) -> str:
         lines += [f"|  {line}" for box in cluster.boxes for line in _box(box, leaving, boxes)] or ["|  no tasks"]
         lines.append("+-")
     lines += _plates(scene, boxes)
-    return "\n".join([*lines, "", *_key(scene), ""])
+    return re.sub(r"\n{3,}", "\n\n", "\n".join([*lines, "", *_key(scene), ""]))
 
 
 def _nodes(scene: Scene) -> Iterator[str]:

@@ -1,0 +1,45 @@
+"""Every fault ends its run in time, with the right exit code, the cause, what was measured, and nothing left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from faults import FAULTS, NAPS, Fault
+from faulty import Run
+from test_cli import cgspec
+
+from cgspec.record import load
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [pytest.param(each, id=each.name, marks=pytest.mark.soak if each.soak else pytest.mark.slow) for each in FAULTS],
+)
+def test_a_fault_ends_its_run(fault: Fault, tmp_path: Path) -> None:
+    fault.run(tmp_path)
+
+
+def test_runs_at_once_do_not_meet_and_one_that_is_killed_says_so(tmp_path: Path) -> None:
+    out = tmp_path / "runs"
+    killed = Run(tmp_path / "killed", NAPS, "run.iterations=100000", out=out)
+    others = [Run(tmp_path / name, out=out) for name in ("one", "two")]
+    killed.until(lambda: killed.in_phase("measure"))
+    killed.kill()
+    records = []
+    for other in others:
+        ended = other.end()
+        ended.check(0, "passed", measured=True)
+        records.append(ended.record)
+    assert killed.end().left
+    folders = {path.name for path in (out / "faulty").glob("2*")}
+    assert len(folders) == 3 and (out / "faulty" / "latest").resolve().name in folders
+    listed = cgspec("runs", "--out", out).stdout
+    assert (listed.count("passed"), listed.count("killed")) == (2, 1)
+    (over,) = folders - {Path(record.run_dir).name for record in records if record is not None}
+    assert load(out / "faulty" / over).state == "killed"
+    assert cgspec("where", out / "faulty" / over).stdout.startswith(
+        "faulty is over: killed, after 2 of 2 iterations of"
+    )
+    assert cgspec("report", out / "faulty" / over).returncode == 0
+    assert "killed" in (out / "faulty" / over / "report.html").read_text()
