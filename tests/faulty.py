@@ -61,6 +61,10 @@ class Troubled:
         time.sleep(0.02)
         return x
 
+    def slow(self, x):
+        time.sleep(3)
+        return x
+
     def fails(self, x):
         if x == 3:
             fault()
@@ -205,6 +209,7 @@ class Run:
                 start_new_session=True,
             )
         self.pids: set[int] = set()
+        self.shared = {path.name for path in SHM.iterdir()}
         threading.Thread(target=self._watch, daemon=True).start()
 
     def _watch(self) -> None:
@@ -271,7 +276,8 @@ class Run:
         while (alive := self.alive()) and time.monotonic() < deadline:
             time.sleep(0.1)
         files = [str(path.relative_to(self.temp)) for path in self.temp.rglob("*") if not path.is_dir()]
-        shared = [path.name for path in SHM.iterdir() if self.pids & set(map(int, re.findall(r"\d+", path.name)))]
+        shared = {path.name for path in SHM.iterdir()} - self.shared
+        shared = {name for name in shared if self.pids & set(map(int, re.findall(r"\d+", name)))}
         return (*alive.values(), *files, *shared)
 
     def alive(self) -> dict[int, str]:

@@ -7,14 +7,16 @@ import pathlib
 import threading
 from collections.abc import Iterator
 
+import jobs
 import numpy as np
 import pytest
 import ray
 import torch
 from engines_running import one, options, run, started
 from graphs import Drawing
+from ray.exceptions import RayCgraphCapacityExceeded
 
-from cgspec import raynames
+from cgspec import raynames, running
 from cgspec.engines import Phase
 from cgspec.errors import TaskRaised
 from cgspec.graph import Graph, Transport
@@ -248,6 +250,29 @@ def test_live_actors_take_over_another_graph(kind: str, tmp_path: pathlib.Path) 
         assert one(engine, 1) == [9]
     if kind == "compiled":
         assert "said 1" in (tmp_path / "2" / "a.log").read_text()
+
+
+def test_results_that_wait_for_an_earlier_one_are_no_more_than_max_buffered() -> None:
+    drawing = Drawing().actor("a", COUNTER).input("x").task("t", "a.echo", {"x": "inputs.x"})
+    with started(drawing.graph("t"), options(engine={"max_inflight": 4, "max_buffered": 2})) as engine:
+        compiled = engine.compiled  # type: ignore[attr-defined]
+        refs = [compiled.execute(x) for x in range(3)]
+        assert ray.get(refs[1]) == [1], "the one before it is buffered"
+        assert ray.get(refs[0]) == [0] and ray.get(refs[2]) == [2]
+        refs = [compiled.execute(x) for x in range(3)]
+        with pytest.raises(RayCgraphCapacityExceeded):
+            ray.get(refs[2])
+
+
+def test_setup_is_called_before_each_phase_and_duration_ends_the_measured_one(
+    kind: str, tmp_path: pathlib.Path
+) -> None:
+    setup = [{"call": "only.reset", "with": {"total": 100}, "at": "phase"}]
+    settings = {"iterations": 10**6, "warmup": 3, "duration": "100ms"}
+    result = running.run(jobs.job(jobs.one("add", 1), tmp_path, engine=kind, setup=setup, run=settings))
+    warmup, measure = result.record.phases
+    assert (result.status, warmup.iterations) == ("passed", 3) and 1 <= measure.iterations < 10**6
+    assert (result.first, result.last) == (101, 100 + measure.iterations)
 
 
 def test_a_declared_payload_is_the_buffer() -> None:

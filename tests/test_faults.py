@@ -43,3 +43,11 @@ def test_runs_at_once_do_not_meet_and_one_that_is_killed_says_so(tmp_path: Path)
     )
     assert cgspec("report", out / "faulty" / over).returncode == 0
     assert "killed" in (out / "faulty" / over / "report.html").read_text()
+
+
+@pytest.mark.slow
+def test_the_deadlines_of_a_run_are_its_own_and_not_rays(tmp_path: Path) -> None:
+    """In the driver and in the actors: Ray's own, 10 s by default, are 1 s here, and a task takes 3 s."""
+    short = {"RAY_CGRAPH_get_timeout": "1", "RAY_CGRAPH_submit_timeout": "1"}
+    changes = ("tasks.first.call=a.slow", "run.iterations=2", "run.warmup=1", "run.inflight=2")
+    Run(tmp_path, *changes, env=short).end().check(0, "passed", measured=True)
