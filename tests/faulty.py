@@ -155,7 +155,7 @@ class Ended:
     def check(self, code: int, status: str, says: str = "", *, measured: bool = False, leaves: str = "$") -> None:
         """That it ended so, in the user's words, with what was measured, and left what matches ``leaves`` alone."""
         record = self.record
-        assert record is not None, self.err
+        assert record is not None, (self.code, self.out, self.err)
         assert (self.code, record.state) == (code, status), (self.out, self.err)
         assert not [left for left in self.left if not re.match(leaves, left)], self.left
         assert re.search(says, self.cause) and self.cause in self.out, self.out
