@@ -321,6 +321,8 @@ def remove_semaphores(raylet: int) -> None:
 
 def remove_session(folder: pathlib.Path) -> None:
     """Removes the folder of a Ray that has ended, and the link to the latest one where it led there."""
+    if not folder.name.startswith("session_"):
+        raise Moved(f"Ray has moved its session's folder: {folder}; this cgspec does not fit this Ray")
     shutil.rmtree(folder, ignore_errors=True)
     latest = folder.parent / "session_latest"
     if latest.is_symlink() and not latest.exists():

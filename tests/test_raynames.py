@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import inspect
+import pathlib
 import pickle
 
 import pytest
@@ -194,3 +195,18 @@ def test_the_wait_for_a_tensor_can_be_set() -> None:
     finally:
         undo()
     assert before == ray_constants.RDT_FETCH_FAIL_TIMEOUT_SECONDS
+
+
+def test_a_sessions_folder_is_removed_and_no_other(tmp_path: pathlib.Path) -> None:
+    session, other = tmp_path / "session_1", tmp_path / "mine"
+    latest = tmp_path / "session_latest"
+    for folder in (session / "logs", other):
+        folder.mkdir(parents=True)
+    latest.symlink_to(session)
+    raynames.remove_session(session)
+    assert not session.exists() and not latest.is_symlink()
+    latest.symlink_to(other)
+    for folder in (other, pathlib.Path()):
+        with pytest.raises(raynames.Moved):
+            raynames.remove_session(folder)
+    assert other.exists() and latest.is_symlink()

@@ -13,7 +13,7 @@ from cgspec.engines import Options
 from cgspec.engines.cluster import resources
 from cgspec.errors import Failure, NotAble
 from cgspec.graph import Actor, Graph, Index
-from cgspec.quantities import show_duration
+from cgspec.quantities import show_duration, show_size
 
 SMALLEST = 0.001
 """CPUs reserved for an actor that asks for nothing: a bundle cannot be empty."""
@@ -119,4 +119,8 @@ def _no_room(places: Places, there: str) -> NotAble:
 
 def _amounts(of: dict[str, float]) -> str:
     shown = {name: amount for name, amount in of.items() if not name.startswith(("node:", "object_store"))}
-    return ", ".join(f"{amount:g} {name}" for name, amount in sorted(shown.items())) or "nothing"
+    return ", ".join(_amount(name, amount) for name, amount in sorted(shown.items())) or "nothing"
+
+
+def _amount(name: str, amount: float) -> str:
+    return f"{show_size(amount)} memory" if name == "memory" else f"{amount:g} {name}"
