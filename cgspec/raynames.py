@@ -80,6 +80,15 @@ def transport_options(*, static_shape: bool, direct_return: bool) -> dict[str, A
     return {"_static_shape": static_shape, "_direct_return": direct_return}
 
 
+def spare_half_made_graphs() -> None:
+    """Lets a graph whose making was interrupted go without a word: Ray would take it down, and stumble over what it
+    does not have yet."""
+    from ray.dag.compiled_dag_node import CompiledDAG
+
+    _need(CompiledDAG, "is_teardown")
+    CompiledDAG._is_teardown = True  # one that is made says for itself that it is not
+
+
 def loop_refs(compiled: Any) -> dict[Any, Any]:
     """Actor handle to the reference of its endless loop, which is ready only when the loop has ended."""
     found: dict[Any, Any] = _need(compiled, "worker_task_refs")

@@ -7,6 +7,7 @@ import importlib.util
 import inspect
 import pathlib
 import pickle
+import sys
 
 import pytest
 import ray
@@ -210,3 +211,14 @@ def test_a_sessions_folder_is_removed_and_no_other(tmp_path: pathlib.Path) -> No
         with pytest.raises(raynames.Moved):
             raynames.remove_session(folder)
     assert other.exists() and latest.is_symlink()
+
+
+def test_a_graph_that_was_not_made_goes_without_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ray.dag.compiled_dag_node import CompiledDAG
+
+    said: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", said.append)
+    raynames.spare_half_made_graphs()
+    half = object.__new__(CompiledDAG)
+    del half
+    assert said == [] and "self._is_teardown = False" in inspect.getsource(CompiledDAG.__init__)
