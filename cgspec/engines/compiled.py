@@ -162,6 +162,7 @@ class CompiledEngine:
         self.watchdog.expect(engine.timeouts.first)
         try:
             self.binding = self._bind()
+            raynames.spare_half_made_graphs()
             inflight = engine.max_inflight or self.options.inflight
             options = raynames.compile_options(inflight=inflight, buffered=engine.max_buffered, overlap=engine.overlap)
             self.compiled = self.binding.dag.experimental_compile(**options)
