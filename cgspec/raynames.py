@@ -313,12 +313,29 @@ def started_by(raylet: int) -> list[Any]:
 
 
 def see_off(processes: list[Any]) -> None:
-    """Waits until they are gone: a worker may need a moment longer than the raylet that ended it."""
+    """Waits until they have ended: a worker may need a moment longer than the raylet that ended it."""
+    deadline = time.monotonic() + PARTING
+    while (left := [process for process in processes if lives(process)]) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    for process in left:
+        _end(process)
+
+
+def _end(process: Any) -> None:
     import psutil
 
-    for process in psutil.wait_procs(processes, timeout=PARTING)[1]:
-        with contextlib.suppress(psutil.Error):
-            process.kill()
+    with contextlib.suppress(psutil.Error):
+        process.kill()
+
+
+def lives(process: Any) -> bool:
+    """Whether a process of ``started_by`` still runs; one that only waits for init to take note of its end does not."""
+    import psutil
+
+    try:
+        return bool(process.is_running()) and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
 
 
 def remove_semaphores(raylet: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pathlib
 import sys
 
 import pytest
@@ -31,7 +30,7 @@ def test_a_local_ray_is_what_the_run_needs_and_is_gone_after_it() -> None:
         assert others[1:] == ["cat"] and "runtime_env" in others[0]
         assert one(engine, 5) == [5]
         assert ray.get(_environment_of_a_task.remote()) == "7"  # the agent that was not waited for does its work
-    assert [pid for pid in commands if pathlib.Path(f"/proc/{pid}").exists()] == []
+    assert [commands[process.pid] for process in below if raynames.lives(process)] == []
 
 
 @ray.remote(num_cpus=0, runtime_env={"env_vars": {"CGSPEC_NESTED": "7"}})
