@@ -235,10 +235,7 @@ FAULTS = (
         "samples.csv in .* could not be written: No space left on device",
         under=("unshare", "-rm", "sh", "-c", SMALL_DISK, "sh"),
     ),
-    # a Ray that is not up yet ends by its own means: its agent waits for a minute
-    ctrl_c(
-        "while Ray starts", when(in_phase("startup"), CTRL_C, after=1.0), leaves=r"ray/|ray::RuntimeEnvAgent|.*/python"
-    ),
+    ctrl_c("while Ray starts", when(in_phase("startup"), CTRL_C, after=1.0)),
     ctrl_c("while actors are placed", when(done("ray"), CTRL_C, after=0.5), "cluster.placement=STRICT_SPREAD"),
     ctrl_c("in a constructor", when(STRUCK, CTRL_C, after=0.3), "actors.a.args={seconds: 600}"),
     ctrl_c(

@@ -15,6 +15,7 @@ from jobs import job, one, samples
 from scripted import Scripted, scripted
 
 from cgspec.errors import Failure, TaskRaised
+from cgspec.interrupts import held
 from cgspec.record import load
 from cgspec.running import run
 
@@ -146,3 +147,24 @@ def test_a_task_error_of_the_engine_that_is_final_counts_as_one(
     result = run(job(one("echo", 1), tmp_path, run={"warmup": 0, "on_error": "continue"}))
     assert (result.status, result.exit_code, result.record.phases[0].iterations) == ("task-raised", 4, 2)
     assert result.record.failure is not None and result.record.failure.line == 20
+
+
+def test_what_must_not_be_broken_off_holds_the_first_ctrl_c_and_not_the_second() -> None:
+    steps = []
+    with pytest.raises(KeyboardInterrupt), held(60):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.05)
+        steps.append("to the end")
+    with pytest.raises(KeyboardInterrupt), held(60):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.05)
+        steps.append("half-way")
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(60)
+        steps.append("never here")
+    with pytest.raises(KeyboardInterrupt), held(0.05):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(60)
+        steps.append("nor here: it has taken too long")
+    assert steps == ["to the end", "half-way"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -19,7 +19,11 @@ from cgspec import raynames
 from cgspec.engines import Options
 from cgspec.errors import Failure, NotAble
 from cgspec.graph import Actor, Graph
+from cgspec.interrupts import held
 from cgspec.profilers import nsight
+
+HOLD = 20.0
+"""Seconds that a first Ctrl-C waits for Ray to be up, at the most: half a start leaves processes, and may crash."""
 
 
 class Cluster:
@@ -90,7 +94,7 @@ class Cluster:
             wanted["num_gpus"] = cluster.num_gpus
             wanted["include_dashboard"] = False
             wanted["resources"] = _custom_resources(self.graph)
-        with self._little() if self.local else contextlib.nullcontext():
+        with held(HOLD), self._little() if self.local else contextlib.nullcontext():
             ray.init(**wanted)
 
     def _little(self) -> contextlib.AbstractContextManager[None]:
