@@ -153,6 +153,9 @@ def _until(terminal: int, said: str) -> str:
     found, deadline = "", time.monotonic() + 60
     while said not in found and time.monotonic() < deadline:
         if select.select([terminal], [], [], 1)[0]:
-            found += os.read(terminal, 4096).decode(errors="replace")
+            try:
+                found += os.read(terminal, 4096).decode(errors="replace")
+            except OSError:  # the other side has closed it
+                break
     assert said in found, found
     return found
