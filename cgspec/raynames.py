@@ -391,6 +391,9 @@ NOISY = ("ray.dag.compiled_dag_node", "ray._private.serialization", "ray._privat
 CLEANUP = "RAY_process_group_cleanup_enabled"
 """Environment of a local Ray: ``0`` lets the process group of a worker live on after it (for nsys)."""
 
+BREAKPOINT = "PYTHONBREAKPOINT"
+"""Environment that ``ray.init`` sets to its own debugger, for good: the terminal's would be gone from this process."""
+
 SWITCHES = {
     "RAY_CGRAPH_ENABLE_TORCH_PROFILING": "torch",
     "RAY_CGRAPH_ENABLE_NVTX_PROFILING": "nvtx",

@@ -45,7 +45,10 @@ def test_a_missing_nsys_is_said_before_ray_starts(monkeypatch: pytest.MonkeyPatc
     assert time.monotonic() - began < 3 and not ray.is_initialized()
 
 
-def test_reports_of_the_chosen_actors_come_home_after_the_run(nsys: None, tmp_path: pathlib.Path) -> None:
+def test_reports_of_the_chosen_actors_come_home_after_the_run(
+    nsys: None, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONBREAKPOINT", "pdb.set_trace")
     profile = ProfileSpec(
         kind="nsight", iterations=2, warmup=0, options={"t": "cuda,nvtx", "stats": "false"}, nvtx=True
     )
@@ -62,6 +65,7 @@ def test_reports_of_the_chosen_actors_come_home_after_the_run(nsys: None, tmp_pa
     assert f"pid {pid}" in report and "('t', 'cuda,nvtx')" in report and "('stats', 'false')" in report
     assert not ray.is_initialized() and os.environ["PATH"] == path
     assert "RAY_process_group_cleanup_enabled" not in os.environ
+    assert os.environ["PYTHONBREAKPOINT"] == "pdb.set_trace"
 
 
 @pytest.fixture

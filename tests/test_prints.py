@@ -17,6 +17,7 @@ from graphs import Drawing
 
 from cgspec.engines import ENGINES, Phase
 from cgspec.engines.prints import Prints
+from cgspec.raynames import BREAKPOINT
 
 TALKER = """
 import sys
@@ -132,7 +133,10 @@ def test_a_breakpoint_in_a_task_talks_to_the_terminal(tmp_path: Path) -> None:
     (tmp_path / "spec.yaml").write_text(SPEC.replace("b.say", "b.stop").replace("iterations: 2", "iterations: 1"))
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "cgspec", "run", "spec.yaml"]
-    child = subprocess.Popen(command, cwd=tmp_path, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
+    own = {name: text for name, text in os.environ.items() if name != BREAKPOINT}  # other tests' Ray has set it
+    child = subprocess.Popen(
+        command, cwd=tmp_path, stdin=theirs, stdout=theirs, stderr=theirs, env=own, start_new_session=True
+    )
     os.close(theirs)
     try:
         assert "before the stop" in _until(ours, "(Pdb) ")

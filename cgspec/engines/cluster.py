@@ -117,7 +117,7 @@ class Cluster:
         wanted["RAY_USAGE_STATS_ENABLED"] = os.environ.get("RAY_USAGE_STATS_ENABLED", "0")
         if self.local and nsight.nsight_profile(self.options) is not None:
             wanted |= {raynames.CLEANUP: "0", "PATH": nsight.python_on_path()}
-        self._environ = {name: os.environ.get(name) for name in wanted}
+        self._environ = {name: os.environ.get(name) for name in (*wanted, raynames.BREAKPOINT)}
         _update_environ(wanted)
 
     def _hush(self) -> None:
