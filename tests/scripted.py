@@ -29,6 +29,7 @@ class Scripted:
     nodes: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     fused: tuple[tuple[int, ...], ...] = ()
+    kind: str = "scripted"
     log: list[str] = field(default_factory=list)
     pending: deque[object] = field(default_factory=deque)
     most: int = 0

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from jobs import fan, job, one, samples
 from scripted import Scripted, scripted
 
@@ -17,6 +18,7 @@ from cgspec import usercode
 from cgspec.engines import ENGINES, Options
 from cgspec.errors import ActorDied, Failure, RunError, Stalled
 from cgspec.graph import Graph
+from cgspec.phases import calm
 from cgspec.record import load
 from cgspec.running import Job, run
 from cgspec.views.summary import text
@@ -224,3 +226,13 @@ def test_an_engine_that_is_not_built_yet_is_refused_by_name(tmp_path: Path, monk
     result = run(job(one("echo", 1), tmp_path))
     assert (result.status, result.exit_code) == ("not-able", 3)
     assert "the engine local is not supported yet" in text(result.record)
+
+
+def test_the_driver_computes_on_one_thread_beside_actors_and_as_ever_where_they_live_in_it() -> None:
+    torch.set_num_threads(2)
+    with pytest.raises(ValueError), calm("compiled"):
+        assert torch.get_num_threads() == 1
+        raise ValueError
+    with calm("local"):
+        assert torch.get_num_threads() == 2
+    assert torch.get_num_threads() == 2
