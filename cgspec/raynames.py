@@ -52,19 +52,6 @@ def read_error(error: Any) -> str:
     return f"{type(cause).__name__}: {cause}".splitlines()[0]
 
 
-def skip_torch_import() -> None:
-    """Keeps the graph's loop in this process from importing torch.
-
-    The loop asks ``torch_available``, which imports torch (seconds), to enter a device's context around reads and
-    writes; where the process has no GPU there is none to enter. Only for processes without GPU and communicator.
-    """
-    from ray.experimental.channel import ChannelContext
-
-    context = ChannelContext.get_current()
-    _need(context, "_torch_available")
-    context._torch_available = False
-
-
 def compile_options(*, inflight: int, buffered: int, overlap: bool) -> dict[str, Any]:
     """What ``experimental_compile`` is given; submitting has no deadline of Ray's."""
     return {
@@ -93,6 +80,88 @@ def loop_refs(compiled: Any) -> dict[Any, Any]:
     """Actor handle to the reference of its endless loop, which is ready only when the loop has ended."""
     found: dict[Any, Any] = _need(compiled, "worker_task_refs")
     return found
+
+
+def driver_ends(compiled: Any) -> tuple[list[tuple[Any, int | None]], list[Any]]:
+    """The driver's channels of a compiled graph.
+
+    Returns:
+        What it writes, each with the place of its argument (None: there is one), and what it reads, by output.
+    """
+    writer, reader = _need(compiled, "_dag_submitter"), _need(compiled, "_dag_output_fetcher")
+    return _written(writer), [straight(channel, reads=True) for channel in _need(reader, "_input_channels")]
+
+
+def _written(writer: Any) -> list[tuple[Any, int | None]]:
+    """A writer's channels, each with the place of its value among those that are written (None: it is all of them)."""
+    found = zip(_need(writer, "_output_channels"), _need(writer, "_output_idxs"), strict=True)
+    return [(straight(channel, reads=False), place) for channel, place in found]
+
+
+def straight(channel: Any, *, reads: bool) -> Any:
+    """The channel beneath one that chooses by reader, for this process; any other as it is."""
+    beneath = getattr(channel, "_channel_dict", None)
+    if beneath is None:
+        return channel
+    if reads:
+        channel.ensure_registered_as_reader()
+        return beneath[_need(channel, "_resolve_actor_id")()]
+    channel.ensure_registered_as_writer()
+    channels = list(_need(channel, "_channels"))
+    return channels[0] if len(channels) == 1 else channel
+
+
+@contextlib.contextmanager
+def loop_replaced(loop: Callable[..., None]) -> Iterator[None]:
+    """A graph that is compiled meanwhile has its actors run ``loop`` instead of Ray's, with the same arguments.
+
+    Args:
+        loop: a function of a module, which every actor imports.
+    """
+    from ray.dag import compiled_dag_node
+
+    _need(compiled_dag_node, "do_exec_tasks")
+    with contextlib.ExitStack() as stack:
+        _swap(stack, compiled_dag_node, "do_exec_tasks", loop)
+        yield
+
+
+def ray_loop() -> Callable[..., None]:
+    """Ray's own loop."""
+    from ray.dag import compiled_dag_node
+
+    found: Callable[..., None] = _need(compiled_dag_node, "do_exec_tasks")
+    return found
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What one task of the loop does in a round.
+
+    Attributes:
+        reads: the channels that it reads.
+        arguments: of its method, in order: a place in ``reads``, or None and a constant.
+        writes: the channels that it writes, each with the place of its value in what the method returns (None: all).
+    """
+
+    reads: list[Any]
+    arguments: list[tuple[int | None, Any]]
+    writes: list[tuple[Any, int | None]]
+
+
+def parts_of(task: Any) -> Parts:
+    """The parts of an ``ExecutableTask``, in the process that executes it."""
+    reads = [straight(channel, reads=True) for channel in _need(_need(task, "input_reader"), "_input_channels")]
+    arguments = [(_need(given, "channel_idx"), _need(given, "input_variant")) for given in _need(task, "task_inputs")]
+    return Parts(reads, arguments, _written(_need(task, "output_writer")))
+
+
+def operations() -> tuple[Any, Any, Any]:
+    """What the loop asks a task for: to read, to compute, to write."""
+    from ray.dag import dag_node_operation
+
+    kinds = _need(dag_node_operation, "_DAGNodeOperationType")
+    return kinds.READ, kinds.COMPUTE, kinds.WRITE
 
 
 @dataclass(frozen=True)
@@ -142,12 +211,13 @@ def time_operations(tasks: list[Any], marks: Mapping[str, Callable[[int, int, in
     from ray.dag import compiled_dag_node
 
     _need(_need(compiled_dag_node, "ExecutableTask"), "exec_operation")
+    before = [task.exec_operation for task in tasks]
     for place, task in enumerate(tasks):
-        task.exec_operation = _timed(task.exec_operation, place, marks)
+        task.exec_operation = _timed(before[place], place, marks)
 
     def undo() -> None:
-        for task in tasks:
-            del task.exec_operation
+        for task, execute in zip(tasks, before, strict=True):
+            task.exec_operation = execute
 
     return undo
 

@@ -45,7 +45,7 @@ METRICS = (
 class Model(BaseModel):
     """What all models share: unknown keys are errors, types are not converted."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by_name=False)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by_name=False, defer_build=True)
 
 
 def _kind(value: Any) -> Any:
@@ -151,6 +151,9 @@ class EngineSpec(Model):
         None, description="bytes per channel; auto = the declared payload, else 1 MB"
     )
     fuse: bool = Field(True, description="run consecutive tasks of an actor as one call where nothing can tell")
+    shortcuts: bool = Field(
+        True, description="a short way through Ray's loop, for actors without GPU where no task communicates"
+    )
     overlap: bool = Field(False, description="overlap accelerator communication with computation")
     timeouts: TimeoutsSpec = Field(default_factory=TimeoutsSpec, description="see TimeoutsSpec")  # type: ignore[arg-type]
 

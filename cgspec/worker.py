@@ -29,7 +29,7 @@ from cgspec.profilers import Ranges, Watch, WatchJob, make_watch
 from cgspec.raynames import READ_ERROR, read_error
 from cgspec.recorder import Held, Recorder, capacity_for
 from cgspec.shortcut import shortcut
-from cgspec.steps import Chain, Enter, Forward, Leave, Step
+from cgspec.steps import Chain, Enter, Forward, Leave, Run, Step
 from cgspec.values import Scope
 
 now = time.monotonic_ns
@@ -96,6 +96,7 @@ class Worker:
     Attributes:
         remote: whether values come from other processes.
         sendable: why a result cannot be sent to another process, or None.
+        calls: what is done for each step in this phase; the same list in all of them.
         events: what makes the GPU's events, where its process can.
     """
 
@@ -104,6 +105,7 @@ class Worker:
 
     def __init__(self) -> None:
         self.sendable: Callable[[object], str | None] | None = None
+        self.calls: list[Run] = []
         self._steps: list[Invocation] = []
         self._chains: list[Chain] = []
         self._tasks: list[int] = []
@@ -207,7 +209,7 @@ class Worker:
         pool = self._pool if on_device else None
         self._device = DeviceRecorder(self.recorder.counts, iterations, pool) if pool is not None else None
         steps = [shortcut(self, ready) for ready in self._steps]
-        self._calls = [*steps, *(chained(chain, steps) for chain in self._chains)]
+        self.calls[:] = [*steps, *(chained(chain, steps) for chain in self._chains)]
 
     def end(self) -> WorkerPhase:
         """Ends the phase; the graph must be idle."""
@@ -227,7 +229,7 @@ class Worker:
 
     def run(self, number: int, *values: object) -> object:
         """Runs a step on the values of its ``reads``; what it hands out is a tuple where there are several ports."""
-        return self._calls[number](values)
+        return self.calls[number](values)
 
     def run_step(self, ready: Invocation, values: tuple[object, ...]) -> object:
         """The long way through a step, which does all that there may be to do."""

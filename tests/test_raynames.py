@@ -8,10 +8,13 @@ import inspect
 import pathlib
 import pickle
 import sys
+import types
+from typing import Any
 
 import pytest
 import ray
 from ray.exceptions import RaySystemError
+from ray.experimental.channel.intra_process_channel import IntraProcessChannel
 
 from cgspec import raynames
 
@@ -34,20 +37,6 @@ def test_a_value_that_could_not_be_read_lets_go_of_its_frames() -> None:
         assert error.__traceback__ is not None
         said = raynames.read_error(found)
         assert said == "ModuleNotFoundError: No module named 'nowhere_at_all'" and error.__traceback__ is None
-
-
-def test_the_loop_asks_a_flag_that_can_be_set() -> None:
-    from ray.dag import compiled_dag_node
-    from ray.experimental.channel import ChannelContext
-
-    context = ChannelContext.get_current()
-    before = context._torch_available
-    try:
-        raynames.skip_torch_import()
-        assert context.torch_available is False
-        assert "torch_available" in inspect.getsource(compiled_dag_node._device_context_manager)
-    finally:
-        context._torch_available = before
 
 
 def test_options_with_private_names_are_still_taken() -> None:
@@ -110,7 +99,53 @@ def test_the_loop_asks_its_tasks_for_each_operation_and_can_be_timed() -> None:
     assert tasks[1].exec_operation(None, Operation.COMPUTE, False) is False
     undo()
     tasks[1].exec_operation(None, Operation.COMPUTE, False)
-    assert seen == [("COMPUTE", 1)] and "exec_operation" not in vars(tasks[1])
+    assert seen == [("COMPUTE", 1)] and tasks[1].exec_operation == Task.exec_operation.__get__(tasks[1])
+    assert list(raynames.operations()) == list(Operation)
+
+
+def _loop_of_ours(*_: object) -> None:
+    """Stands in for a loop."""
+
+
+def test_a_graph_that_is_compiled_takes_another_loop() -> None:
+    from ray.dag import compiled_dag_node
+
+    source = inspect.getsource(compiled_dag_node.CompiledDAG._get_or_compile)
+    assert "exec_task_func = do_exec_tasks" in source
+    rays = raynames.ray_loop()
+    with raynames.loop_replaced(_loop_of_ours):
+        assert compiled_dag_node.do_exec_tasks is _loop_of_ours
+    assert raynames.ray_loop() is rays is compiled_dag_node.do_exec_tasks
+
+
+def test_the_parts_of_a_task_are_where_its_channels_are() -> None:
+    from ray.dag import compiled_dag_node
+    from ray.experimental.channel import common
+
+    source = inspect.getsource(compiled_dag_node.ExecutableTask)
+    for name in ("self.input_reader.read()", "self.output_writer.write(", "task_input.resolve(", "self.task_inputs"):
+        assert name in source
+    resolve = inspect.getsource(compiled_dag_node._ExecutableTaskInput)
+    assert "channel_results[self.channel_idx]" in resolve and "self.input_variant" in resolve
+    task: Any = types.SimpleNamespace()
+    task.input_reader = common.SynchronousReader([one := IntraProcessChannel(1), two := IntraProcessChannel(1)])
+    task.output_writer = common.SynchronousWriter([three := IntraProcessChannel(1)], [4])
+    task.task_inputs = [compiled_dag_node._ExecutableTaskInput(*given) for given in ((7, None), (two, 1), (one, 0))]
+    parts = raynames.parts_of(task)
+    assert (parts.reads, parts.arguments) == ([one, two], [(None, 7), (1, two), (0, one)])
+    assert parts.writes == [(three, 4)]
+
+
+def test_beneath_a_channel_that_chooses_by_reader_is_that_of_this_process() -> None:
+    """For a writer whose readers are not all alike it stays what it is."""
+    from ray.experimental.channel.shared_memory_channel import CompositeChannel
+
+    local, other = IntraProcessChannel(1), IntraProcessChannel(1)
+    one = CompositeChannel(None, [], 1, None, {"me": local}, {local})
+    two = CompositeChannel(None, [], 1, None, {"me": local, "you": other}, {local, other})
+    two._resolve_actor_id = lambda: "me"
+    assert raynames.straight(one, reads=False) is local and raynames.straight(two, reads=False) is two
+    assert raynames.straight(two, reads=True) is local and raynames.straight(other, reads=True) is other
 
 
 def test_folders_are_packed_as_the_jobs_own_modules_are() -> None:

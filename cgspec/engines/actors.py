@@ -133,7 +133,7 @@ class Actors:
             TaskRaised: a constructor or an import failed.
             ActorDied, Stalled, NotAble: an actor did not come up.
         """
-        homes = [handle.home.remote() for handle in self.handles]
+        homes = [handle.ask.remote("home") for handle in self.handles]
         timeouts = self.options.engine.timeouts
         came: dict[int, Any] = dict(enumerate(homes))
         if families(self.graph):
@@ -141,7 +141,7 @@ class Actors:
             came = {}
             self._form_groups()
         jobs = self._jobs(layout)
-        born = [handle.born.remote(job) for handle, job in zip(self.handles, jobs, strict=True)]
+        born = [handle.ask.remote("born", job) for handle, job in zip(self.handles, jobs, strict=True)]
         self._import_here()
         self._collect(came, timeouts.place, "its process did not come up", self._set_home)
         self._collect(dict(enumerate(born)), timeouts.start, UNBORN, self._check_born)
@@ -244,7 +244,7 @@ class Actors:
             what: what it is that did not come in time, for the sentence of a failure.
         """
         answers: dict[int, Any] = {}
-        calls = {number: getattr(self.handles[number], method).remote(*args) for number, args in arguments.items()}
+        calls = {number: self.handles[number].ask.remote(method, *args) for number, args in arguments.items()}
         self._collect(calls, within, what or f"it did not answer ({method})", answers.__setitem__)
         return answers
 
@@ -264,7 +264,7 @@ class Actors:
         return self._positions(range(len(self.handles)))
 
     def _positions(self, numbers: Sequence[int]) -> tuple[Position, ...]:
-        calls = [self.handles[number].where.options(concurrency_group=BESIDE).remote() for number in numbers]
+        calls = [self.handles[number].ask.options(concurrency_group=BESIDE).remote("where") for number in numbers]
         ready, _ = ray.wait(calls, num_returns=len(calls), timeout=ANSWER) if calls else ([], [])
         return tuple(
             self._position(number, ref if ref in ready else None) for number, ref in zip(numbers, calls, strict=True)
@@ -272,7 +272,7 @@ class Actors:
 
     def recorded(self) -> dict[int, WorkerPhase]:
         """What the recorders of the actors that answer hold."""
-        calls = {handle.recorded.remote(): number for number, handle in enumerate(self.handles)}
+        calls = {handle.ask.remote("recorded"): number for number, handle in enumerate(self.handles)}
         ready, _ = ray.wait(list(calls), num_returns=len(calls), timeout=ANSWER)
         found = {}
         for ref in ready:
@@ -331,7 +331,7 @@ def _clock(handle: Any) -> Bounds:
     allowed = []
     for _ in range(QUESTIONS):
         asked = time.monotonic_ns()
-        told = ray.get(handle.clock.remote(), timeout=ANSWER)
+        told = ray.get(handle.ask.remote("clock"), timeout=ANSWER)
         allowed.append((asked - told, time.monotonic_ns() - told))
     return max(low for low, _ in allowed), min(high for _, high in allowed)
 

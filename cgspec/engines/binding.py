@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import ray
 from ray.dag import InputNode, MultiOutputNode
 
 from cgspec import raynames
@@ -69,7 +68,7 @@ class Binding:
         return self.ports[source.bind][source.port]
 
     def arrange(self, inputs: Sequence[object], *, trigger: object = None) -> tuple[object, ...]:
-        """The positional arguments of ``execute``, from one value per graph input."""
+        """What the driver submits, from one value per graph input."""
         return tuple([trigger if source.input is None else inputs[source.input] for source in self.used])
 
 
@@ -104,9 +103,3 @@ def collective_nodes(collective: Collective, operands: Sequence[list[Any]], comm
 def with_transport(node: Any, transport: Transport) -> Any:
     private = raynames.transport_options(static_shape=transport.static_shape, direct_return=transport.direct_return)
     return node.with_tensor_transport(transport.kind, device=transport.device, **private)
-
-
-def result_of(refs: Sequence[Any]) -> list[object]:
-    """The values of one execution; blocks for as long as it takes."""
-    values: list[object] = ray.get(list(refs), timeout=-1)
-    return values

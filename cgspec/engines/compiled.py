@@ -12,15 +12,16 @@ from typing import Any
 from cgspec import raynames
 from cgspec.buffers import channel_bytes
 from cgspec.clocks import hull
-from cgspec.engines import Bounds, Fetched, Options, Phase, PhaseData, Position, same_actors
+from cgspec.engines import Bounds, Fetched, Options, Phase, PhaseData, Position, loops, same_actors
 from cgspec.engines.actors import Actors
-from cgspec.engines.binding import Binding, result_of
+from cgspec.engines.binding import Binding
 from cgspec.engines.channels import name_channels
 from cgspec.engines.cluster import Cluster, defaults
 from cgspec.engines.communicators import StoreServer, communicators_of, patience
 from cgspec.engines.couriers import Couriers
 from cgspec.engines.diagnosis import why
 from cgspec.engines.ending import Ending, quietly
+from cgspec.engines.ends import Ends
 from cgspec.engines.failures import call_error, first_failed, input_error, task_error
 from cgspec.engines.host import Settings, pickle
 from cgspec.engines.phases import finish, rescued, watch_job
@@ -43,10 +44,6 @@ REPORTS = 120.0
 """Seconds that an ``nsys`` gets to write its report, once its actor has ended."""
 
 
-UNREAD: list[object] = []
-"""References of graphs that could not be taken down: a reference that goes before its graph reads until it has it."""
-
-
 class CompiledEngine:
     """See ``engines.Engine``."""
 
@@ -63,7 +60,7 @@ class CompiledEngine:
         self.actors = Actors(graph, options, self.couriers)
         self.places = Places()
         self.sendable = Sendable(pickle)
-        self.under_way: deque[tuple[Any, Sequence[object]]] = deque()
+        self.under_way: deque[Sequence[object]] = deque()
         self.broken: RunError | None = None
         self.down = False
         self.reports: list[pathlib.Path] = []
@@ -81,6 +78,7 @@ class CompiledEngine:
         self.rescued: PhaseData | None = None
         self.binding: Any = None
         self.compiled: Any = None
+        self.ends: Any = None
         self.store: StoreServer | None = None
         self.watchdog: Watchdog | None = None
         self.fetched = 0
@@ -165,7 +163,9 @@ class CompiledEngine:
             raynames.spare_half_made_graphs()
             inflight = engine.max_inflight or self.options.inflight
             options = raynames.compile_options(inflight=inflight, buffered=engine.max_buffered, overlap=engine.overlap)
-            self.compiled = self.binding.dag.experimental_compile(**options)
+            with raynames.loop_replaced(loops.run):
+                self.compiled = self.binding.dag.experimental_compile(**options)
+            self.ends = Ends(self.compiled)
         except Exception as error:
             raise self._why(error) from None
         self.watchdog.met()
@@ -185,7 +185,8 @@ class CompiledEngine:
     def _settings(self, number: int) -> Settings:
         has_gpu = self.actors.device(number) == "cuda"
         communicates = any(bind.transport is not None or bind.group is not None for bind in self.layout.binds)
-        return Settings(self._buffer(number), without_torch=not has_gpu and not communicates)
+        plain = self.options.engine.shortcuts and not has_gpu and not communicates
+        return Settings(self._buffer(number), plain)
 
     def _buffer(self, actor: int | None) -> int:
         return channel_bytes(self.graph, self.options.engine.buffer, actor)
@@ -264,20 +265,19 @@ class CompiledEngine:
     def _execute(self, arguments: tuple[object, ...], inputs: Sequence[object]) -> None:
         assert self.watchdog is not None
         try:
-            refs = self.compiled.execute(*arguments)
+            self.ends.write(arguments)
         except Exception as error:
             raise self._why(error) from None
-        self.under_way.append((refs, inputs))
+        self.under_way.append(inputs)
         self.watchdog.progress(len(self.under_way))
 
     def fetch(self) -> Fetched:
-        refs, inputs = self.under_way[0]
         try:
-            read = result_of(refs)
+            read = self.ends.read()
         except Exception as error:
             raise self._why(error) from None
         at_ns = time.monotonic_ns()
-        self.under_way.popleft()
+        inputs = self.under_way.popleft()
         self._note_progress()
         fetched = self._fetched(read, inputs, at_ns)
         self.fetched += 1
@@ -364,14 +364,11 @@ class CompiledEngine:
             self.watchdog.end()
         watched = self._watched()
         ending.end_graph(self.compiled, self.actors, gently=gently)
-        if self.compiled is None or self.compiled.is_teardown:
-            self.under_way.clear()
-        else:
-            UNREAD.extend(self.under_way)
+        self.under_way.clear()
         ending.end_actors(self.actors, gently=gently)
         if watched and self.reports_dir is not None:
             quietly(lambda: self._fetch_reports(watched))
-        self.compiled = self.binding = None
+        self.compiled = self.binding = self.ends = None
         quietly(self.couriers.finish)
         for step in (self.places.release, self.cluster.stop, self._stack.close, self.actors.ahead.wait):
             quietly(step)

@@ -7,6 +7,7 @@ Slower than a compiled graph by the price of a call per task; it has no channels
 from __future__ import annotations
 
 import uuid
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -77,7 +78,7 @@ class DirectEngine(CompiledEngine):
             raise _no_group(error) from None
         except Exception as error:
             raise self._why(error) from None
-        self.binding = self.compiled = Calls(self.layout, turns, handles, lines)
+        self.binding = self.compiled = self.ends = Calls(self.layout, turns, handles, lines)
         self.watchdog.met()
 
     def _plan(self, turns: Sequence[Turn], lines: Lines) -> None:
@@ -126,16 +127,16 @@ def _seats_of(graph: Graph, group: int, store: Store) -> dict[int, Seat]:
 
 
 class Calls:
-    """A graph as calls; to the engine it is what a compiled graph and its binding are."""
+    """A graph as calls; to the engine it is what a compiled graph, its binding and its ends are."""
 
     worker_task_refs: ClassVar[Mapping[Any, Any]] = {}
-    is_teardown = False
 
     def __init__(self, layout: Layout, turns: Sequence[Turn], handles: Sequence[Any], lines: Lines) -> None:
         self.layout, self.turns, self.lines = layout, turns, lines
         self.methods = [self._method(turn, handles[layout.binds[turn.place].actor]) for turn in turns]
         self.arriving = [arriving(layout, turn.place) for turn in turns]
         self.tokens: list[Any] = [None] * len(handles)
+        self.waiting: deque[list[Any]] = deque()
 
     def _method(self, turn: Turn, handle: Any) -> Any:
         if turn.library is not None:
@@ -143,11 +144,11 @@ class Calls:
         return handle.take_turn.options(num_returns=len(turn.sends) + 1, concurrency_group=THREADS)
 
     def arrange(self, inputs: Sequence[object], *, trigger: object = None) -> tuple[object, ...]:
-        """The arguments of ``execute``: the graph's inputs, and what stands for none."""
+        """What the driver submits: the graph's inputs, and what stands for none."""
         return (*inputs, trigger)
 
-    def execute(self, *arguments: object) -> list[Any]:
-        """Calls every turn; the references of what the driver reads."""
+    def write(self, arguments: Sequence[object]) -> None:
+        """Calls every turn of one iteration."""
         given = [value if type(value) in ATOMS else ray.put(value) for value in arguments]
         made: dict[FromPort, Any] = {}
         for turn, method, sources in zip(self.turns, self.methods, self.arriving, strict=True):
@@ -159,10 +160,15 @@ class Calls:
             else:
                 *sent, self.tokens[actor] = answer if turn.sends else [answer]
             made.update((FromPort(turn.place, port), ref) for port, ref in zip(turn.sends, sent, strict=True))
-        return [made[port] for port in self.layout.reads]
+        self.waiting.append([made[port] for port in self.layout.reads])
+
+    def read(self) -> list[object]:
+        """What the driver reads of the oldest iteration; blocks for as long as it takes."""
+        values: list[object] = ray.get(self.waiting[0])
+        self.waiting.popleft()
+        return values
 
     def teardown(self, kill_actors: bool = False) -> None:
-        self.is_teardown = True
         self.lines.close()
 
 

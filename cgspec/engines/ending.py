@@ -34,7 +34,7 @@ class Ending:
 
     def let_go(self, compiled: Any, actors: Actors) -> bool:
         """Ends the graph's loops and leaves the actors alive; False where they do not end."""
-        quietly(lambda: self._ask(actors, "close_loop"))
+        quietly(lambda: self._ask(actors, lambda handle: handle.ask.remote("close_loop")))
         return self._within(compiled.teardown, min(self.left, GENTLE))
 
     def end_graph(self, compiled: Any, actors: Actors, *, gently: bool) -> None:
@@ -42,19 +42,19 @@ class Ending:
         if compiled is None or (gently and self.let_go(compiled, actors)):
             return
         if gently:
-            quietly(lambda: self._ask(actors, "__ray_terminate__"))
+            quietly(lambda: self._ask(actors, lambda handle: handle.__ray_terminate__.remote()))
         quietly(actors.kill)
         self._within(lambda: compiled.teardown(kill_actors=True), LAST)
 
     def end_actors(self, actors: Actors, *, gently: bool) -> None:
         """Ends the actors' processes, by their own exit if there is time: exit handlers run, nsys sees the end."""
         if gently:
-            quietly(lambda: self._ask(actors, "__ray_terminate__"))
+            quietly(lambda: self._ask(actors, lambda handle: handle.__ray_terminate__.remote()))
         quietly(actors.kill)
 
-    def _ask(self, actors: Actors, method: str) -> None:
+    def _ask(self, actors: Actors, call: Callable[[Any], Any]) -> None:
         if actors.handles:
-            asked = [getattr(handle, method).remote() for handle in actors.handles]
+            asked = [call(handle) for handle in actors.handles]
             ray.wait(asked, num_returns=len(asked), timeout=min(self.left, GENTLE))
 
     def _within(self, step: Callable[[], object], seconds: float) -> bool:

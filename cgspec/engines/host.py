@@ -1,4 +1,8 @@
-"""The worker as a Ray actor: adds what needs ray, or the process, to ``worker.Worker``."""
+"""The worker as a Ray actor: adds what needs ray, or the process, to ``worker.Worker``.
+
+Ray packs and unpacks a handle of the actor several times for each task that it compiles, each time with every method of
+its class: the class has few, and one of them asks for all that is not done in each iteration.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +36,11 @@ class Settings:
 
     Attributes:
         buffer: bytes of each channel that it writes.
-        without_torch: whether the graph's loop may skip importing torch.
+        plain: whether its loop goes the short way: it has no GPU, and the graph does not communicate.
     """
 
     buffer: int
-    without_torch: bool
+    plain: bool
 
 
 @dataclass(frozen=True)
@@ -48,14 +52,36 @@ class Home:
     address: str
 
 
-class Host(Worker):
-    """One actor member's worker, alone in its process."""
-
-    remote = True
+class Host:
+    """The class of the actors."""
 
     def __init__(self, log: Log | None) -> None:
         if log is not None:
             _redirect(log.here())
+        self.worker = HostedWorker()
+
+    def run(self, number: int, *values: object) -> object:
+        return self.worker.run(number, *values)
+
+    def take_turn(self, place: int, token: None, *values: object) -> object:
+        return self.worker.turns.take(place, values)
+
+    def ask(self, method: str, *arguments: object) -> object:
+        """Calls a method of the worker."""
+        return getattr(self.worker, method)(*arguments)
+
+
+class HostedWorker(Worker):
+    """One actor member's worker, alone in its process.
+
+    Attributes:
+        plain: as in ``Settings``.
+    """
+
+    remote = True
+    plain = False
+
+    def __init__(self) -> None:
         super().__init__()
         self.sendable = Sendable(pickle)
 
@@ -96,6 +122,15 @@ class Host(Worker):
             _redirect(log.here())
         return self.adopt(job, fresh=fresh)
 
+    def configure(self, settings: Settings) -> None:
+        """Sets Ray's context in this process: ``env_vars`` would double or triple the actor's start."""
+        from ray.dag import DAGContext
+
+        if (communicators := sys.modules.get("cgspec.engines.communicators")) is not None:
+            communicators.close_groups()  # of the graph before this one
+        DAGContext.get_current().buffer_size_bytes = settings.buffer
+        self.plain = settings.plain
+
     def close_loop(self) -> None:
         """Closes the channels of the graph's loop, which ends it: outgrown ones are closed nowhere else."""
         loop = raynames.find_loop(sys._current_frames().values())
@@ -122,19 +157,6 @@ class Host(Worker):
 
         raynames.wait_for_tensors(patience)
         self.turns = Turns(self, turns, seats, station)
-
-    def take_turn(self, place: int, token: None, *values: object) -> object:
-        return self.turns.take(place, values)
-
-    def configure(self, settings: Settings) -> None:
-        """Sets Ray's context in this process: ``env_vars`` would double or triple the actor's start."""
-        from ray.dag import DAGContext
-
-        if (communicators := sys.modules.get("cgspec.engines.communicators")) is not None:
-            communicators.close_groups()  # of the graph before this one
-        DAGContext.get_current().buffer_size_bytes = settings.buffer
-        if settings.without_torch:
-            raynames.skip_torch_import()
 
 
 def pickle(value: object) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from cgspec.diagnostics import Finding, Path
 from cgspec.rules.context import Context, Rule
 
-_CHANNELS = ("overlap", "buffer", "max_buffered")
+_CHANNELS = ("overlap", "buffer", "max_buffered", "shortcuts")
 
 
 def ignored_setting(context: Context) -> Iterator[Finding]:
