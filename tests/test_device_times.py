@@ -196,7 +196,7 @@ def test_a_worker_times_what_runs_and_what_raises_and_not_what_is_skipped(short:
     steps = lay_out(made, transports=False, devices=False).steps[0]
     worker.construct(Job(str(ROOT), made.actors[0], steps, "cuda"))
     worker.begin(9, None, () if short else (0,))
-    assert isinstance(worker._calls[0], FunctionType) is short
+    assert isinstance(worker.calls[0], FunctionType) is short
     before = time.monotonic_ns()
     failed = worker.run(0, -3)
     assert isinstance(failed, Failed) and worker.run(0, failed) is failed and worker.run(0, 1) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import random
 
 import yaml
 
@@ -49,6 +50,21 @@ def long_chain(length: int) -> str:
         tasks[name] = _task("a" if number < length // 2 else "b", reads)
         reads = name
     return _spec(name="forty", actors=_actors("a", "b"), inputs={"x": _count(False)}, tasks=tasks, outputs=reads)
+
+
+def scattered(seed: int) -> str:
+    """A dozen tasks on three actors, each reading one or two of the latest; what nobody reads is handed out."""
+    draw = random.Random(seed)
+    tasks: dict[str, object] = {}
+    left: list[str] = []
+    for number in range(12):
+        sources = ["inputs.x", *tasks][-4:]
+        reads = draw.sample(sources, min(len(sources), draw.choice((1, 1, 2))))
+        method = "join" if len(reads) == 2 else draw.choice(("inc", "double"))
+        tasks[f"t{number}"] = {"call": f"{draw.choice('abc')}.{method}", "in": dict(zip("xy", reads, strict=False))}
+        left = [name for name in left if name not in reads] + [f"t{number}"]
+    used = sorted({str(task["call"])[0] for task in tasks.values()})  # type: ignore[index]
+    return _spec(name="scattered", actors=_actors(*used), inputs={"x": _count(False)}, tasks=tasks, outputs=left)
 
 
 def left_behind() -> str:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from itertools import pairwise
 
 from tests.bench import graphs, table
 from tests.bench.sides import Cgspec, Script, alternate, both, middle, one_ray, p50
@@ -56,23 +57,25 @@ def _named(row: Row, grown: dict[str, float], name: str) -> Row:
 def _pipeline() -> Iterator[Row]:
     """2,000 tasks on four actors."""
     text = graphs.pipeline(4, 500)
-    theirs, mine = [], []
-    for last in (False, True):
-        script = Script(text, **SMALL)
-        theirs.append(script)
-        if last:
-            script.end()
-            break
-        script.end()
+    theirs, mine, runs = [_compiled(text).compiled], [], []
+    for _ in range(2):
         ours = Cgspec(text, **SMALL)
-        mine.append(ours)
-        block = ours.block(2)
+        mine.append(ours.compiled)
+        runs.append(ours.block(2).p50)
         ours.end()
-    mean = statistics.mean(each.compiled for each in theirs)
-    same = Ratios(*[theirs[1].compiled / theirs[0].compiled] * 3)
-    ratio = Ratios(*[mine[0].compiled / mean] * 3)
-    shown = table.seconds(mean), f"{table.seconds(mine[0].compiled)}, runs in {table.seconds(block.p50)}"
+        theirs.append(_compiled(text).compiled)
+    ratio = spread([each / ((theirs[n] + theirs[n + 1]) / 2) for n, each in enumerate(mine)])
+    same = spread([after / before for before, after in pairwise(theirs)])
+    script, ours_shown = (table.seconds(statistics.median(each)) for each in (theirs, mine))
+    shown = script, f"{ours_shown}, runs in {table.seconds(statistics.median(runs))}"
     yield table.at_most("2,000 tasks on 4 actors: compile", *shown, ratio, same, 1.1)
+
+
+def _compiled(text: str) -> Script:
+    """A script that was compiled and run once, and has ended."""
+    script = Script(text, **SMALL)
+    script.end()
+    return script
 
 
 MEMORY = """
