@@ -76,17 +76,20 @@ def one_ray(**environment: str) -> Iterator[None]:
 class Script:
     """An exported script's graph.
 
+    Args:
+        first: whether its first iteration is run at once.
+
     Attributes:
-        started: seconds that its ``build`` and first iteration took.
-        compiled: seconds that ``build`` took.
+        compiled: seconds that ``build`` took; ``started``: with its first iteration.
     """
 
-    def __init__(self, text: str, **overrides: object) -> None:
+    def __init__(self, text: str, *, first: bool = True, **overrides: object) -> None:
         self.module = _imported(script_of(checked(text, **overrides)))
         began = time.perf_counter()
         self.graph = self.module.build()
         self.compiled = time.perf_counter() - began
-        self.block(1)
+        if first:
+            self.block(1)
         self.started = time.perf_counter() - began
 
     def block(self, iterations: int) -> Block:
