@@ -144,9 +144,9 @@ class EngineSpec(Model):
         "compiled", description="Ray Compiled Graph, actor calls, or here"
     )
     max_inflight: Positive | None = Field(
-        None, description="iterations that Ray accepts at once (default: run.inflight)"
+        None, description="iterations that channels have buffers for (default: run.inflight)"
     )
-    max_buffered: Positive = Field(1000, description="results that Ray keeps for the driver")
+    max_buffered: Positive = Field(1000, description="results that Ray keeps for who asks for later ones first")
     buffer: Annotated[Size | None, BeforeValidator(_buffer)] = Field(
         None, description="bytes per channel; auto = the declared payload, else 1 MB"
     )

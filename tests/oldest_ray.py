@@ -15,7 +15,7 @@ import venv
 TOP = pathlib.Path(__file__).parent.parent
 TORCH = "torch==2.13.0"
 """Without a version, pip takes one with gigabytes of libraries for GPUs."""
-TESTS = ("raynames", "startup", "engines", "engine_failures", "direct", "collectives", "accelerator")
+TESTS = ("raynames", "startup", "engines", "loops", "engine_failures", "direct", "collectives", "accelerator")
 
 NEWER = {
     (2, 56): (
