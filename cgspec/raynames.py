@@ -11,6 +11,7 @@ import pathlib
 import shutil
 import socket
 import tempfile
+import threading
 import time
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,6 +20,10 @@ from typing import Any
 
 READ_ERROR = "RaySystemError"
 """The class of what arrives in place of a value that could not be read; told by name, since the worker has no ray."""
+
+
+_COMPILING = threading.Lock()
+"""Held while Ray's loop is replaced, which is so for the whole process."""
 
 
 class Moved(RuntimeError):
@@ -53,9 +58,8 @@ def read_error(error: Any) -> str:
 
 
 def compile_options(*, inflight: int, buffered: int, overlap: bool) -> dict[str, Any]:
-    """What ``experimental_compile`` is given; submitting has no deadline of Ray's."""
+    """What ``experimental_compile`` is given."""
     return {
-        "_submit_timeout": -1,
         "_max_inflight_executions": inflight,
         "_max_buffered_results": buffered,
         "_overlap_gpu_communication": overlap,
@@ -89,26 +93,34 @@ def driver_ends(compiled: Any) -> tuple[list[tuple[Any, int | None]], list[Any]]
         What it writes, each with the place of its argument (None: there is one), and what it reads, by output.
     """
     writer, reader = _need(compiled, "_dag_submitter"), _need(compiled, "_dag_output_fetcher")
-    return _written(writer), [straight(channel, reads=True) for channel in _need(reader, "_input_channels")]
+    return _written(writer), _read(reader)
 
 
 def _written(writer: Any) -> list[tuple[Any, int | None]]:
-    """A writer's channels, each with the place of its value among those that are written (None: it is all of them)."""
-    found = zip(_need(writer, "_output_channels"), _need(writer, "_output_idxs"), strict=True)
-    return [(straight(channel, reads=False), place) for channel, place in found]
+    """A writer's channels, each with the place of its value among those that are written (None: it is all of them).
+
+    A channel that chooses by reader has several beneath where its readers are not all alike.
+    """
+    found: list[tuple[Any, int | None]] = []
+    for channel, place in zip(_need(writer, "_output_channels"), _need(writer, "_output_idxs"), strict=True):
+        beneath = [channel]
+        if hasattr(channel, "_channel_dict"):
+            channel.ensure_registered_as_writer()
+            beneath = list(_need(channel, "_channels"))
+        found.extend((each, place) for each in beneath)
+    return found
 
 
-def straight(channel: Any, *, reads: bool) -> Any:
-    """The channel beneath one that chooses by reader, for this process; any other as it is."""
-    beneath = getattr(channel, "_channel_dict", None)
-    if beneath is None:
-        return channel
-    if reads:
-        channel.ensure_registered_as_reader()
-        return beneath[_need(channel, "_resolve_actor_id")()]
-    channel.ensure_registered_as_writer()
-    channels = list(_need(channel, "_channels"))
-    return channels[0] if len(channels) == 1 else channel
+def _read(reader: Any) -> list[Any]:
+    """A reader's channels; of one that chooses by reader, that of this process."""
+    found = []
+    for channel in _need(reader, "_input_channels"):
+        beneath = channel
+        if hasattr(channel, "_channel_dict"):
+            channel.ensure_registered_as_reader()
+            beneath = channel._channel_dict[_need(channel, "_resolve_actor_id")()]
+        found.append(beneath)
+    return found
 
 
 @contextlib.contextmanager
@@ -116,12 +128,12 @@ def loop_replaced(loop: Callable[..., None]) -> Iterator[None]:
     """A graph that is compiled meanwhile has its actors run ``loop`` instead of Ray's, with the same arguments.
 
     Args:
-        loop: a function of a module, which every actor imports.
+        loop: a function of a module, which every actor imports, also those of graphs that another thread compiles.
     """
     from ray.dag import compiled_dag_node
 
     _need(compiled_dag_node, "do_exec_tasks")
-    with contextlib.ExitStack() as stack:
+    with _COMPILING, contextlib.ExitStack() as stack:
         _swap(stack, compiled_dag_node, "do_exec_tasks", loop)
         yield
 
@@ -151,9 +163,24 @@ class Parts:
 
 def parts_of(task: Any) -> Parts:
     """The parts of an ``ExecutableTask``, in the process that executes it."""
-    reads = [straight(channel, reads=True) for channel in _need(_need(task, "input_reader"), "_input_channels")]
     arguments = [(_need(given, "channel_idx"), _need(given, "input_variant")) for given in _need(task, "task_inputs")]
-    return Parts(reads, arguments, _written(_need(task, "output_writer")))
+    return Parts(_read(_need(task, "input_reader")), arguments, _written(_need(task, "output_writer")))
+
+
+def replace_operation(task: Any, execute: Callable[..., bool]) -> None:
+    """Has the loop of this process call ``execute`` for what it asks an ``ExecutableTask``; True ends the loop."""
+    _need(task, "exec_operation")
+    task.exec_operation = execute
+
+
+def lost_while_growing(error: BaseException) -> bool:
+    """Whether a write that found no room was a larger channel's first: its readers will never learn of that one."""
+    from ray.experimental.channel.shared_memory_channel import Channel
+
+    growing, at = _need(Channel, "_resize_channel_if_needed").__code__, error.__traceback__
+    while at is not None and at.tb_frame.f_code is not growing:
+        at = at.tb_next
+    return at is not None
 
 
 def operations() -> tuple[Any, Any, Any]:
@@ -208,16 +235,15 @@ def time_operations(tasks: list[Any], marks: Mapping[str, Callable[[int, int, in
     Returns:
         What undoes it.
     """
-    from ray.dag import compiled_dag_node
-
-    _need(_need(compiled_dag_node, "ExecutableTask"), "exec_operation")
-    before = [task.exec_operation for task in tasks]
+    before = [vars(task).get("exec_operation") for task in tasks]
     for place, task in enumerate(tasks):
-        task.exec_operation = _timed(before[place], place, marks)
+        replace_operation(task, _timed(task.exec_operation, place, marks))
 
     def undo() -> None:
-        for task, execute in zip(tasks, before, strict=True):
-            task.exec_operation = execute
+        for task, replaced in zip(tasks, before, strict=True):
+            del task.exec_operation
+            if replaced is not None:
+                replace_operation(task, replaced)
 
     return undo
 

@@ -146,13 +146,13 @@ class EngineSpec(Model):
     max_inflight: Positive | None = Field(
         None, description="iterations that channels have buffers for (default: run.inflight)"
     )
-    max_buffered: Positive = Field(1000, description="results that Ray keeps for who asks for later ones first")
+    max_buffered: Positive = Field(1000, description="of the exported script: results that wait for earlier ones")
     buffer: Annotated[Size | None, BeforeValidator(_buffer)] = Field(
         None, description="bytes per channel; auto = the declared payload, else 1 MB"
     )
     fuse: bool = Field(True, description="run consecutive tasks of an actor as one call where nothing can tell")
-    shortcuts: bool = Field(
-        True, description="a short way through Ray's loop, for actors without GPU where no task communicates"
+    short_loop: bool = Field(
+        True, description="a short way through Ray's loop for actors without GPU, if no task has a transport or group"
     )
     overlap: bool = Field(False, description="overlap accelerator communication with computation")
     timeouts: TimeoutsSpec = Field(default_factory=TimeoutsSpec, description="see TimeoutsSpec")  # type: ignore[arg-type]

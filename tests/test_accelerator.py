@@ -62,6 +62,14 @@ def test_the_last_of_a_chain_travels_by_accelerator() -> None:
             one(engine, -1)
 
 
+def test_an_actor_with_a_gpu_keeps_rays_loop_which_enters_its_device() -> None:
+    drawing = Drawing().actor("a", MOCKED, num_gpus=1).actor("b", "plain.py:Counter").input("x")
+    drawing.task("p", "a.echo", {"x": "inputs.x"}).task("q", "b.echo", {"x": "p"})
+    with started(drawing.graph("q"), options()) as engine:
+        assert one(engine, 5) == [5]
+        assert [engine._settings(actor).plain for actor in (0, 1)] == [False, True]  # type: ignore[attr-defined]
+
+
 def test_a_tensor_travels_alone_and_in_one_shape() -> None:
     drawing = pair()
     drawing.task("p", "a.make", {"x": "inputs.x"}, transport=Transport("accelerator", "default", True, True))

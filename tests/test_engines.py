@@ -14,7 +14,6 @@ import ray
 import torch
 from engines_running import one, options, run, started
 from graphs import Drawing
-from ray.exceptions import RayCgraphCapacityExceeded
 
 from cgspec import raynames, running
 from cgspec.engines import Phase
@@ -215,7 +214,7 @@ def test_logs_hold_everything_that_an_actors_process_writes(tmp_path: pathlib.Pa
 def test_compile_options_reach_ray_and_the_drivers_context_is_put_back() -> None:
     from ray.dag import DAGContext
 
-    before = (DAGContext.get_current().buffer_size_bytes, DAGContext.get_current().get_timeout)
+    before = (DAGContext.get_current().buffer_size_bytes, DAGContext.get_current().teardown_timeout)
     drawing = Drawing().actor("a", "plain.py:Environment").input("x").task("t", "a.buffer", {"x": "inputs.x"})
     given = options(engine={"buffer": 123_456, "max_inflight": 3, "max_buffered": 7})
     with started(drawing.graph("t"), given) as engine:
@@ -223,7 +222,7 @@ def test_compile_options_reach_ray_and_the_drivers_context_is_put_back() -> None
         compiled = engine.compiled  # type: ignore[attr-defined]
         assert (compiled._max_inflight_executions, compiled._max_buffered_results) == (3, 7)
         assert DAGContext.get_current().buffer_size_bytes == 123_456
-    assert (DAGContext.get_current().buffer_size_bytes, DAGContext.get_current().get_timeout) == before
+    assert (DAGContext.get_current().buffer_size_bytes, DAGContext.get_current().teardown_timeout) == before
 
 
 def test_live_actors_take_over_another_graph(kind: str, tmp_path: pathlib.Path) -> None:
@@ -250,18 +249,6 @@ def test_live_actors_take_over_another_graph(kind: str, tmp_path: pathlib.Path) 
         assert one(engine, 1) == [9]
     if kind == "compiled":
         assert "said 1" in (tmp_path / "2" / "a.log").read_text()
-
-
-def test_results_that_wait_for_an_earlier_one_are_no_more_than_max_buffered() -> None:
-    drawing = Drawing().actor("a", COUNTER).input("x").task("t", "a.echo", {"x": "inputs.x"})
-    with started(drawing.graph("t"), options(engine={"max_inflight": 4, "max_buffered": 2})) as engine:
-        compiled = engine.compiled  # type: ignore[attr-defined]
-        refs = [compiled.execute(x) for x in range(3)]
-        assert ray.get(refs[1]) == [1], "the one before it is buffered"
-        assert ray.get(refs[0]) == [0] and ray.get(refs[2]) == [2]
-        refs = [compiled.execute(x) for x in range(3)]
-        with pytest.raises(RayCgraphCapacityExceeded):
-            ray.get(refs[2])
 
 
 def test_setup_is_called_before_each_phase_and_duration_ends_the_measured_one(

@@ -195,14 +195,15 @@ class Reused:
     """One engine whose actors execute one case after the other; each graph finds new objects."""
 
     kind: str
-    plainly: bool
+    fuse: bool
+    short_loop: bool
     engine: Engine | None = None
     cases: int = 0
     fused: int = 0
     sent: int = 0
 
     def execute(self, case: Case) -> None:
-        engine = {"fuse": not self.plainly, "shortcuts": not self.plainly}
+        engine = {"fuse": self.fuse, "short_loop": self.short_loop}
         given = options(self.kind, inflight=case.inflight, rehearse=True, engine=engine)
         if self.kind == "direct":
             case = dataclasses.replace(case, graph=sending(case.graph))
@@ -223,10 +224,12 @@ class Reused:
             self.engine.teardown()
 
 
-@pytest.mark.parametrize(("kind", "plainly"), [("compiled", False), ("compiled", True), ("direct", False)])
-def test_engines_on_ray_agree_with_plain_python(kind: str, plainly: bool, cluster: None) -> None:
-    """``plainly``: each task is a call of its own, and Ray's loop is as it is."""
-    reused = Reused(kind, plainly)
+@pytest.mark.parametrize(
+    ("kind", "fuse", "short_loop"),
+    [("compiled", True, True), ("compiled", False, True), ("compiled", True, False), ("direct", True, True)],
+)
+def test_engines_on_ray_agree_with_plain_python(kind: str, fuse: bool, short_loop: bool, cluster: None) -> None:
+    reused = Reused(kind, fuse, short_loop)
 
     @settings(max_examples=30, deadline=None, derandomize=True, database=None, suppress_health_check=SLOW)
     @given(cases(FewActors, 3))
@@ -238,7 +241,7 @@ def test_engines_on_ray_agree_with_plain_python(kind: str, plainly: bool, cluste
     finally:
         reused.end()
     assert reused.cases >= 30
-    assert (reused.fused > 4) is (kind == "compiled" and not plainly)
+    assert (reused.fused > 4) is (kind == "compiled" and fuse)
     assert (reused.sent > 10) is (kind == "direct")
 
 

@@ -15,7 +15,10 @@ from engines_running import one, options, started
 from graphs import Drawing
 from ray.exceptions import RayChannelError, RayChannelTimeoutError, RayTaskError
 
-from cgspec.engines.ends import take
+from cgspec import raynames
+from cgspec.engines import loops
+from cgspec.engines.ends import Ends
+from cgspec.steps import Run
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -27,8 +30,6 @@ def _cluster() -> Iterator[None]:
 
 def _operations(actor: Any) -> tuple[list[str], bool]:
     """By task of the actor's loop, where what executes it is defined; and whether torch was imported."""
-    from cgspec import raynames
-
     loop = raynames.find_loop(sys._current_frames().values())
     return [task.exec_operation.__module__ for task in loop.tasks] if loop else [], "torch" in sys.modules
 
@@ -50,8 +51,8 @@ def test_actors_of_a_plain_graph_go_the_short_way_and_import_no_torch() -> None:
         assert [_asked(engine, actor) for actor in (0, 1)] == [(["cgspec.engines.loops"], False)] * 2
 
 
-def test_shortcuts_can_be_left_out() -> None:
-    with started(_two().graph("q"), options(engine={"shortcuts": False})) as engine:
+def test_the_short_way_can_be_left() -> None:
+    with started(_two().graph("q"), options(engine={"short_loop": False})) as engine:
         assert one(engine, 5) == [5]
         assert _asked(engine)[0] == ["ray.dag.compiled_dag_node"]
 
@@ -67,29 +68,99 @@ def test_a_graph_that_communicates_keeps_rays_loop() -> None:
         assert set(names) == {"ray.dag.compiled_dag_node"} and torch
 
 
-def _reads(*answers: object) -> Callable[[float], object]:
-    """A channel that gives these, one per read; exceptions it raises."""
-    left = list(answers)
+class Channel:
+    """Gives what it was made of, one per read, and takes one write; exceptions it raises.
 
-    def read(timeout: float) -> object:
-        answer = left.pop(0)
+    Attributes:
+        seen: notes each read and write.
+    """
+
+    def __init__(self, name: str, seen: list[str], *answers: object, room: int = 1) -> None:
+        self.name, self.seen, self.left, self.room = name, seen, list(answers), room
+
+    def read(self, timeout: float) -> object:
+        self.seen.append(self.name)
+        answer = self.left.pop(0)
         if isinstance(answer, type) and issubclass(answer, Exception):
             raise answer("so")
         return answer
 
-    return read
+    def write(self, value: object, timeout: float | None = None) -> None:
+        if not self.room:
+            raise RayChannelTimeoutError("no room")
+        self.room -= 1
+        self.seen.append(f"{self.name} = {value}")
 
 
-def test_a_late_value_is_waited_for_while_others_are_taken() -> None:
-    late, early = _reads(RayChannelTimeoutError, RayChannelTimeoutError, "a"), _reads("b")
-    assert take([late, early]) == ["a", "b"]
-    assert take([]) == []
+def _ends(monkeypatch: pytest.MonkeyPatch, writes: list[tuple[Channel, int | None]], reads: list[Channel]) -> Ends:
+    monkeypatch.setattr(raynames, "driver_ends", lambda compiled: (writes, reads))
+    return Ends(None)
 
 
-def test_an_error_is_raised_though_another_value_never_comes() -> None:
-    never = _reads(*[RayChannelTimeoutError] * 5)
-    made = RayTaskError("task", "a page of text", ValueError("no"))
+def test_a_late_output_is_asked_for_in_turn_with_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    late = Channel("late", seen, RayChannelTimeoutError, RayChannelTimeoutError, "a")
+    later = Channel("later", seen, RayChannelTimeoutError, "b")
+    assert _ends(monkeypatch, [], [late, later]).read() == ["a", "b"]
+    assert seen == ["late", "later", "late", "later", "late"]
+
+
+def test_an_error_is_raised_though_another_output_never_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    never = Channel("never", seen, *[RayChannelTimeoutError] * 5)
+    wrong = Channel("wrong", seen, RayChannelTimeoutError, RayTaskError("task", "a page of text", ValueError("no")))
     with pytest.raises(RayTaskError, match="a page of text"):
-        take([never, _reads(RayChannelTimeoutError, made)])
+        _ends(monkeypatch, [], [never, wrong]).read()
+    assert len(seen) == 4
     with pytest.raises(RayChannelError):
-        take([_reads(RayChannelError)])
+        _ends(monkeypatch, [], [Channel("closed", seen, RayChannelError)]).read()
+
+
+def test_what_finds_no_room_goes_with_the_next_read_and_in_its_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    x, y = Channel("x", seen, room=2), Channel("y", seen, room=1)
+    out = Channel("out", seen, RayChannelTimeoutError, "done")
+    ends = _ends(monkeypatch, [(x, 0), (y, 1)], [out])
+    ends.write([1, 2])
+    ends.write([3, 4])
+    assert seen == ["x = 1", "y = 2", "x = 3"]
+    x.room = 1
+    ends.write([5, 6])
+    assert seen[3:] == [], "what has room waits for what was before it"
+    y.room = 1
+    assert ends.read() == ["done"] and seen[3:] == ["out", "y = 4", "x = 5", "out"]
+
+
+def _operate(parts: raynames.Parts, calls: list[Run]) -> Callable[[str], bool]:
+    execute, kinds = loops._shortened(parts, calls), dict(zip("rcw", raynames.operations(), strict=True))
+    return lambda operation: execute(None, kinds[operation])
+
+
+def test_a_shortened_task_reads_computes_and_writes() -> None:
+    seen: list[str] = []
+    one, two = Channel("one", seen, RayChannelTimeoutError, 3, RayChannelError), Channel("two", seen, 4)
+    a, b = Channel("a", seen), Channel("b", seen, room=2)
+    parts = raynames.Parts([one, two], [(None, 1), (1, two), (0, one)], [(a, 0), (b, 1), (b, None)])
+    operate = _operate(parts, [lambda values: None, lambda values: values])
+    assert [operate(operation) for operation in "rcw"] == [False, False, False]
+    assert seen == ["one", "one", "two", "a = 4", "b = 3", "b = (4, 3)"]
+    assert operate("r"), "a closed channel ends the loop"
+
+
+def test_an_error_that_a_writer_sent_goes_on_to_every_reader() -> None:
+    seen: list[str] = []
+    wrong = RayTaskError("task", "a page of text", ValueError("no"))
+    parts = raynames.Parts(
+        [Channel("x", seen, wrong)], [(None, 0), (0, None)], [(Channel("a", seen), 0), (Channel("b", seen), 1)]
+    )
+    operate = _operate(parts, [lambda values: pytest.fail("called")])
+    assert [operate(operation) for operation in "rcw"] == [False, False, False]
+    assert seen == ["x", f"a = {wrong}", f"b = {wrong}"]
+
+
+def test_actors_of_others_run_rays_own_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A graph of the user's own may be compiled in another thread meanwhile."""
+    ran: list[object] = []
+    monkeypatch.setattr(raynames, "ray_loop", lambda: lambda *given: ran.append(given))
+    loops.run("an actor", ["a task"], "schedule", False)
+    assert ran == [("an actor", ["a task"], "schedule", False)]

@@ -177,6 +177,21 @@ def test_tensors_of_the_direct_engine_go_from_node_to_node(folder: pathlib.Path)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("calls", ["far far", "near far", "far near"])
+def test_more_iterations_are_under_way_than_a_channel_between_nodes_has_room_for(
+    folder: pathlib.Path, calls: str
+) -> None:
+    """It has one buffer, whatever is in flight: the driver writes when it can, and reads meanwhile."""
+    first, last = calls.split()
+    result = run(
+        folder,
+        **{"tasks.hop.call": f"{first}.hop", "tasks.land.call": f"{last}.hop"},
+        **{"run.inflight": 8, "run.iterations": 200, "engine.timeouts.stall": "10s"},
+    )
+    assert (result.status, result.first, result.last) == ("passed", 0, 199)
+
+
+@pytest.mark.slow
 def test_the_users_own_runtime_env_is_kept(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
     """A ``working_dir`` with the same content, too, which is what a Ray job has: Ray packs it otherwise."""
     shutil.rmtree(folder / "runs")

@@ -99,7 +99,10 @@ def test_the_loop_asks_its_tasks_for_each_operation_and_can_be_timed() -> None:
     assert tasks[1].exec_operation(None, Operation.COMPUTE, False) is False
     undo()
     tasks[1].exec_operation(None, Operation.COMPUTE, False)
-    assert seen == [("COMPUTE", 1)] and tasks[1].exec_operation == Task.exec_operation.__get__(tasks[1])
+    assert seen == [("COMPUTE", 1)] and "exec_operation" not in vars(tasks[1])
+    raynames.replace_operation(tasks[0], lambda *_: True)
+    raynames.time_operations(tasks, marks)()
+    assert tasks[0].exec_operation() is True
     assert list(raynames.operations()) == list(Operation)
 
 
@@ -136,16 +139,44 @@ def test_the_parts_of_a_task_are_where_its_channels_are() -> None:
     assert parts.writes == [(three, 4)]
 
 
-def test_beneath_a_channel_that_chooses_by_reader_is_that_of_this_process() -> None:
-    """For a writer whose readers are not all alike it stays what it is."""
+def test_the_drivers_ends_are_the_channels_beneath_those_that_choose_by_reader() -> None:
+    """It writes to all of them, and reads the one that is its own."""
+    from ray.experimental.channel import common
     from ray.experimental.channel.shared_memory_channel import CompositeChannel
 
-    local, other = IntraProcessChannel(1), IntraProcessChannel(1)
-    one = CompositeChannel(None, [], 1, None, {"me": local}, {local})
-    two = CompositeChannel(None, [], 1, None, {"me": local, "you": other}, {local, other})
-    two._resolve_actor_id = lambda: "me"
-    assert raynames.straight(one, reads=False) is local and raynames.straight(two, reads=False) is two
-    assert raynames.straight(two, reads=True) is local and raynames.straight(other, reads=True) is other
+    here, there = IntraProcessChannel(1), IntraProcessChannel(1)
+    x = CompositeChannel(None, [], 1, None, {"a": here, "b": there}, {here, there})
+    out = CompositeChannel(None, [], 1, None, {"driver": here, "b": there}, {here, there})
+    out._resolve_actor_id = lambda: "driver"
+    graph = types.SimpleNamespace(
+        _dag_submitter=common.SynchronousWriter([x, there], [0, 1], is_input=True),
+        _dag_output_fetcher=common.SynchronousReader([out, there]),
+    )
+    writes, reads = raynames.driver_ends(graph)
+    assert {writes[0], writes[1]} == {(here, 0), (there, 0)} and writes[2:] == [(there, 1)]
+    assert reads == [here, there]
+
+
+def test_an_operation_is_replaced_where_there_is_one() -> None:
+    task = types.SimpleNamespace(exec_operation=lambda: False)
+    raynames.replace_operation(task, lambda: True)
+    assert task.exec_operation()
+    with pytest.raises(raynames.Moved, match="exec_operation"):
+        raynames.replace_operation(types.SimpleNamespace(), lambda: True)
+
+
+def test_a_write_that_outgrew_its_buffer_is_told_from_one_that_found_no_room() -> None:
+    from ray.experimental.channel.shared_memory_channel import Channel
+
+    grown = types.SimpleNamespace(total_bytes=9, metadata=b"")
+    small = types.SimpleNamespace(_typ=types.SimpleNamespace(buffer_size_bytes=1))  # it has not even a writer's name
+    with pytest.raises(AttributeError) as told:
+        Channel._resize_channel_if_needed(small, grown, 0)
+    assert raynames.lost_while_growing(told.value)
+    with pytest.raises(AttributeError) as other:
+        Channel.read(small)
+    assert not raynames.lost_while_growing(other.value)
+    assert "self._resize_channel_if_needed(serialized_value, timeout_ms)" in inspect.getsource(Channel.write)
 
 
 def test_folders_are_packed_as_the_jobs_own_modules_are() -> None:

@@ -145,8 +145,6 @@ class CompiledEngine:
             self.actors.ask("configure", settings, within=PATIENCE)
             self._stack.enter_context(
                 defaults(
-                    submit_timeout=-1,
-                    get_timeout=-1,
                     teardown_timeout=max(1, int(self.options.engine.timeouts.teardown / 2)),
                     buffer_size_bytes=self._buffer(None),
                 )
@@ -185,7 +183,7 @@ class CompiledEngine:
     def _settings(self, number: int) -> Settings:
         has_gpu = self.actors.device(number) == "cuda"
         communicates = any(bind.transport is not None or bind.group is not None for bind in self.layout.binds)
-        plain = self.options.engine.shortcuts and not has_gpu and not communicates
+        plain = self.options.engine.short_loop and not has_gpu and not communicates
         return Settings(self._buffer(number), plain)
 
     def _buffer(self, actor: int | None) -> int:

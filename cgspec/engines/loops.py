@@ -1,60 +1,89 @@
-"""The short way through Ray's loop, for actors without a GPU in graphs that do not communicate.
+"""The short way through Ray's loop, for actors without a GPU in graphs without transports and collectives.
 
 For each operation of each task Ray's loop enters a device's context (which imports torch), wraps the result as a future
-and looks the method and the reader's channel up anew. On two cores that was two fifths of a hop, and half of what an
-actor could do in a second. Here each task has its channels and its step at hand; order, channels and messages are
-Ray's, and it is Ray's loop that executes them.
+and looks the method and the reader's channel up anew. Here each task has its channels and its step at hand; order,
+channels and messages are Ray's, and it is Ray's loop that executes them. On two cores a hop took 87 µs by Ray's loop
+and references, 54 µs this way and by ``Ends``; with eight iterations in flight one took 70 and 31 µs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ray.exceptions import RayChannelError
+from ray.exceptions import RayChannelError, RayChannelTimeoutError, RayTaskError
 
 from cgspec import raynames
-from cgspec.engines.ends import take
+from cgspec.engines.ends import WAIT, Read
+from cgspec.engines.host import Host
+from cgspec.steps import Run
 
-if TYPE_CHECKING:
-    from cgspec.engines.host import Host
 
+def run(actor: object, tasks: Sequence[Any], *more: Any) -> None:
+    """Ray's loop of a graph's actor, whose tasks may be shortened; ends when the graph is taken down.
 
-def run(host: Host, tasks: Sequence[Any], *more: Any) -> None:
-    """Ray's loop of a graph's actor, for which each task may be shortened; ends when the graph is taken down."""
-    if host.worker.plain:
+    Args:
+        actor: a ``Host``, or any other: a graph of the user's own may be compiled at the same time.
+    """
+    if isinstance(actor, Host) and actor.worker.plain:
         for task in tasks:
-            task.exec_operation = _shortened(host, raynames.parts_of(task))
-    raynames.ray_loop()(host, tasks, *more)
+            raynames.replace_operation(task, _shortened(raynames.parts_of(task), actor.worker.calls))
+    raynames.ray_loop()(actor, tasks, *more)
 
 
-def _shortened(host: Host, parts: raynames.Parts) -> Callable[..., bool]:
-    """What replaces ``exec_operation`` of a task: True ends the loop, for its channels are closed."""
+def _shortened(parts: raynames.Parts, calls: Sequence[Run]) -> Callable[..., bool]:
+    """What executes the operations of a task: True ends the loop, for its channels are closed."""
     (_, number), *arguments = parts.arguments
     places = [place for place, _ in arguments if place is not None]
-    in_order = places == list(range(len(parts.reads)))
-    reads, calls = [channel.read for channel in parts.reads], host.worker.calls
-    only = parts.writes[0][0].write if len(parts.writes) == 1 and parts.writes[0][1] is None else None
+    assert len(places) == len(arguments), "a step is bound to its number and to channels"
+    reads: list[Read] = [channel.read for channel in parts.reads]
     read, compute, _ = raynames.operations()
+    write = _writer(parts.writes)
     held: Any = None
 
     def execute(owner: object, operation: object, *_: object) -> bool:
         nonlocal held
         if operation is compute:
-            held = calls[number](tuple(held) if in_order else tuple([held[place] for place in places]))
+            held = _computed(calls[number], held, places)
             return False
         try:
             if operation is read:
-                held = take(reads)
-                return False
-            result, held = held, None
-            if only is not None:
-                only(result)
+                held = [_next(each) for each in reads]
             else:
-                for channel, place in parts.writes:
-                    channel.write(result if place is None else result[place])
+                result, held = held, None
+                write(result)
         except RayChannelError:
             return True
         return False
 
     return execute
+
+
+def _next(read: Read) -> object:
+    """A channel's next value; waits for it."""
+    while True:
+        try:
+            return read(WAIT)
+        except RayChannelTimeoutError:
+            continue
+
+
+def _computed(call: Run, values: list[Any], places: Sequence[int]) -> object:
+    """What a step makes of what was read; an error that a writer sent goes on in its place."""
+    for value in values:
+        if isinstance(value, RayTaskError):
+            return value
+    return call(tuple([values[place] for place in places]))
+
+
+def _writer(writes: Sequence[tuple[Any, int | None]]) -> Callable[[Any], None]:
+    """Writes what a step returned to all of its channels."""
+    if len(writes) == 1 and writes[0][1] is None:
+        only: Callable[[Any], None] = writes[0][0].write
+        return only
+
+    def write_all(result: Any) -> None:
+        for channel, place in writes:
+            channel.write(result if place is None or isinstance(result, RayTaskError) else result[place])
+
+    return write_all

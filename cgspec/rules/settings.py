@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from cgspec.diagnostics import Finding, Path
 from cgspec.rules.context import Context, Rule
 
-_CHANNELS = ("overlap", "buffer", "max_buffered", "shortcuts")
+_CHANNELS = ("overlap", "buffer", "max_buffered")
 
 
 def ignored_setting(context: Context) -> Iterator[Finding]:
@@ -18,8 +18,9 @@ def ignored_setting(context: Context) -> Iterator[Finding]:
             message = f"{key} is of a local Ray; what the Ray at {cluster.address} has is its own"
             yield _ignored(message, ("cluster", key))
     if engine.kind != "compiled":
-        if "fuse" in engine.model_fields_set:
-            yield _ignored(f"fuse is of the compiled engine; {engine.kind} calls task by task", ("engine", "fuse"))
+        for key in ("fuse", "short_loop"):
+            if key in engine.model_fields_set:
+                yield _ignored(f"{key} is of the compiled engine; {engine.kind} calls task by task", ("engine", key))
         for key in _CHANNELS:
             if key in engine.model_fields_set:
                 yield _ignored(f"{key} is of the compiled engine; {engine.kind} has no channels", ("engine", key))

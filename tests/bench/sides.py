@@ -80,7 +80,7 @@ class Script:
         first: whether its first iteration is run at once.
 
     Attributes:
-        compiled: seconds that ``build`` took; ``started``: with its first iteration.
+        compiled: seconds that ``build`` took; ``started``: with the first iteration, if that is run.
     """
 
     def __init__(self, text: str, *, first: bool = True, **overrides: object) -> None:
@@ -102,7 +102,13 @@ class Script:
         return list(loop_refs(self.graph))
 
     def end(self) -> None:
+        """The actors go at once, as cgspec's do: nothing of them is measured with what comes next."""
+        import ray
+
+        handles = self.handles()
         self.graph.teardown()
+        for handle in handles:
+            ray.kill(handle)
 
 
 def _imported(text: str) -> ModuleType:

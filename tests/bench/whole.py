@@ -59,7 +59,7 @@ def _until_stamp(command: Sequence[str], folder: pathlib.Path) -> float:
 def _run(command: Sequence[str], folder: pathlib.Path, environment: dict[str, str], *, good: bool = True) -> str:
     path = os.pathsep.join([str(HERE.parent.parent), str(HERE)])
     given = {**os.environ, "PYTHONPATH": path, **environment}
-    given.pop("PYTHONDONTWRITEBYTECODE", None)  # what is installed is compiled
+    given.pop("PYTHONDONTWRITEBYTECODE", None)  # an installation has its bytecode
     done = subprocess.run(command, cwd=folder, env=given, capture_output=True, text=True, timeout=180)
     assert (done.returncode == 0) is good, f"{command}: {done.returncode}\n{done.stderr[-3000:]}"
     return done.stderr
