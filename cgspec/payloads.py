@@ -11,6 +11,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from cgspec import usercode
+
 ATOMS: frozenset[type] = frozenset({int, float, bool, str, bytes, complex, type(None)})
 DEPTH = 6
 """How deep containers and objects are looked into."""
@@ -73,25 +75,29 @@ class Sendable:
 
     Args:
         pickle: as the channel will do it.
+        raised: a class whose instances are raised where they arrive, and so cannot be sent as a value.
     """
 
-    def __init__(self, pickle: Callable[[object], object]) -> None:
+    def __init__(self, pickle: Callable[[object], object], *, raised: type | tuple[()] = ()) -> None:
         self.pickle = pickle
+        self.raised = raised
         self.known: set[frozenset[type]] = set()
 
     def __call__(self, value: object) -> str | None:
         """Why it cannot be sent, or None."""
         if type(value) in ATOMS:
             return None
+        if isinstance(value, self.raised):
+            return f"a {type(value).__name__} is no value, Ray raises it where it arrives"
         strange: set[type] = set()
-        _collect(value, strange, DEPTH)
-        kinds = frozenset(strange)
-        if not kinds or kinds in self.known:
-            return None
         try:
+            _collect(value, strange, DEPTH)
+            kinds = frozenset(strange)
+            if not kinds or kinds in self.known:
+                return None
             self.pickle(value)
-        except Exception as error:
-            return f"{type(error).__name__}: {error}".splitlines()[0]
+        except (Exception, SystemExit) as error:
+            return usercode.describe(error)[0].splitlines()[0]
         self.known.add(kinds)
         return None
 

@@ -236,14 +236,7 @@ class Worker:
         if ready.special is not None:
             return self._run_special(ready, ready.special, values)
         iteration = self.recorder.counts[ready.slot]
-        plain, failed = True, None
-        for value in values:
-            kind = type(value)
-            if kind in ATOMS:
-                continue
-            plain = False
-            if kind is Failed or kind.__name__ == READ_ERROR:
-                failed = failed or self._failed(value, ready, iteration)
+        failed, values = self._received(ready, values, iteration)
         if failed == FLUSH:
             return self._flush(ready)
         if ready.first:
@@ -255,7 +248,7 @@ class Worker:
             self._last, self._since = ready, now()
             result: object = failed
         else:
-            result = self._execute(ready, iteration, values if plain or not self.remote else _arrive(ready, values))
+            result = self._execute(ready, iteration, values)
         if ready.last and self._watch is not None:
             self._watch.after(iteration)
         return self._hand_out(ready, result, iteration)
@@ -264,6 +257,19 @@ class Worker:
         if ready.last and self._watch is not None:
             self._watch.cut()
         return ready.hand_out(FLUSH)
+
+    def _received(
+        self, ready: Invocation, values: tuple[object, ...], iteration: int
+    ) -> tuple[Failed | None, tuple[object, ...]]:
+        """The failure among the values, or in looking at them, for their classes are the user's; and the values."""
+        try:
+            found = [value for value in values if type(value) not in ATOMS]
+            for value in found:
+                if type(value) is Failed or type(value).__name__ == READ_ERROR:
+                    return self._failed(value, ready, iteration), values
+            return None, _arrive(ready, values) if found and self.remote else values
+        except Exception as error:
+            return Failed("unreadable", usercode.describe(error)[0], ready.task, iteration), values
 
     def _failed(self, value: Any, ready: Invocation, iteration: int) -> Failed:
         if isinstance(value, Failed):
@@ -305,8 +311,8 @@ class Worker:
         if looks and type(result) is not Failed:
             self._looks[ready.task].look(result, iteration)
         if ready.travels and self.sendable is not None and type(result) is not Failed:
-            reason = self.sendable(result)
-            if reason is not None:
+            reasons = map(self.sendable, result if ready.returns else (result,))  # type: ignore[call-overload]
+            if (reason := next(filter(None, reasons), None)) is not None:
                 result = Failed("unserialisable", reason, ready.task, iteration)
         if ready.strict and type(result) is Failed:
             raise FailedTask(result)

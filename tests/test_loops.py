@@ -18,6 +18,7 @@ from ray.exceptions import RayChannelError, RayChannelTimeoutError, RayTaskError
 from cgspec import raynames
 from cgspec.engines import loops
 from cgspec.engines.ends import Ends
+from cgspec.errors import TaskRaised
 from cgspec.steps import Run
 
 
@@ -66,6 +67,30 @@ def test_a_graph_that_communicates_keeps_rays_loop() -> None:
         assert one(engine, 5) == [[[11.0 + 20 * row] * 2 for row in range(4)]]
         names, torch = _asked(engine)
         assert set(names) == {"ray.dag.compiled_dag_node"} and torch
+
+
+@pytest.mark.parametrize(
+    ("method", "returns", "said"),
+    [
+        ("task_error", None, r"the result of task p .* in iteration 1 cannot be sent .*: a RayTaskError is no value"),
+        ("task_errors", ("u", "v"), r"the result of task p .* in iteration 1 cannot be sent .*: a RayTaskError is no"),
+        ("stubborn", None, r"task q \(b.echo\) got a value in iteration 1 that cannot be read .*: leave me alone"),
+    ],
+)
+def test_what_seems_to_be_rays_own_fails_one_iteration_of_one_task(
+    method: str, returns: tuple[str, ...] | None, said: str
+) -> None:
+    """Ray raises some values where they arrive, and some cannot be freed from its buffers; neither ends a loop, nor
+    does what is no ``Exception``."""
+    drawing = Drawing().input("x").actor("a", "plain.py:Trouble").actor("b", "plain.py:Counter")
+    drawing.task("p", f"a.{method}", {"x": "inputs.x"}, returns=returns)
+    last = f"p.{returns[-1]}" if returns else "p"
+    graph = drawing.task("q", "b.echo", {"x": last}).graph("q", unread=("p.u",) if returns else ())
+    with started(graph, options()) as engine:
+        assert one(engine, 1) == [[1]]
+        with pytest.raises(TaskRaised, match=said):
+            one(engine, -1)
+        assert one(engine, 2) == [[2]]
 
 
 class Channel:

@@ -23,7 +23,7 @@ from cgspec.engines.diagnosis import why
 from cgspec.engines.ending import Ending, quietly
 from cgspec.engines.ends import Ends
 from cgspec.engines.failures import call_error, first_failed, input_error, task_error
-from cgspec.engines.host import Settings, pickle
+from cgspec.engines.host import Settings, sendable
 from cgspec.engines.phases import finish, rescued, watch_job
 from cgspec.engines.placement import Places, reserve
 from cgspec.engines.shipping import ship
@@ -33,7 +33,7 @@ from cgspec.fusion import fuse, fused_tasks
 from cgspec.graph import Graph, InputRef
 from cgspec.invocation import FLUSH, Failed
 from cgspec.layout import lay_out
-from cgspec.payloads import Sendable, detach
+from cgspec.payloads import detach
 from cgspec.profilers import nsight
 from cgspec.quantities import show_duration
 from cgspec.steps import Chain, Layout, pick, sources_of
@@ -59,7 +59,7 @@ class CompiledEngine:
         self.couriers = Couriers(self.notes)
         self.actors = Actors(graph, options, self.couriers)
         self.places = Places()
-        self.sendable = Sendable(pickle)
+        self.sendable = sendable()
         self.under_way: deque[Sequence[object]] = deque()
         self.broken: RunError | None = None
         self.down = False

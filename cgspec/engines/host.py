@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import ray
+from ray.exceptions import RayTaskError
 
 from cgspec import raynames
 from cgspec.engines.couriers import Log
@@ -83,7 +84,7 @@ class HostedWorker(Worker):
 
     def __init__(self) -> None:
         super().__init__()
-        self.sendable = Sendable(pickle)
+        self.sendable = sendable()
 
     def home(self) -> Home:
         context = ray.get_runtime_context()
@@ -159,7 +160,12 @@ class HostedWorker(Worker):
         self.turns = Turns(self, turns, seats, station)
 
 
-def pickle(value: object) -> None:
+def sendable() -> Sendable:
+    """Looks whether a value can go through one of Ray's channels."""
+    return Sendable(_pickle, raised=RayTaskError)
+
+
+def _pickle(value: object) -> None:
     """Pickles as Ray's channels do; what cannot be pickled raises."""
     ray.cloudpickle.dumps(value)  # type: ignore[no-untyped-call]
 

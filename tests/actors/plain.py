@@ -94,6 +94,18 @@ class Trouble:
     def lock(self, x):
         return {"lock": threading.Lock(), "x": x}
 
+    def task_error(self, x):
+        """What ``ray.get`` raised, kept and returned."""
+        from ray.exceptions import RayTaskError
+
+        return RayTaskError("elsewhere", "a page of text", ValueError("theirs")) if x < 0 else [x]
+
+    def task_errors(self, x):
+        return x, self.task_error(x)
+
+    def stubborn(self, x):
+        return Stubborn() if x < 0 else [x]
+
     def hidden(self, x):
         """An object whose class only this process can import."""
         import types
@@ -134,6 +146,17 @@ class Trouble:
         """Holds on to its arguments."""
         self.kept = [*getattr(self, "kept", []), x]
         return len(self.kept)
+
+
+class Stubborn:
+    """Can be sent, and not looked into."""
+
+    @property
+    def __dict__(self):
+        raise RuntimeError("leave me alone")
+
+    def __reduce__(self):
+        return Stubborn, ()
 
 
 class Slow(Trouble):
