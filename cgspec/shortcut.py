@@ -42,7 +42,7 @@ def shortcut(worker: Worker, ready: Invocation) -> Run:
         worker._current = ready
         try:
             result = call(*values)
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             result = worker._raised(ready, error)
         worker._since = ended = now()
         worker._current = None

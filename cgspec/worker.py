@@ -287,7 +287,7 @@ class Worker:
         self._current = ready
         try:
             result = ready.call(values)
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             result = self._raised(ready, error)
         ended = now()
         if self._device is not None:
@@ -300,6 +300,9 @@ class Worker:
         return result
 
     def _raised(self, ready: Invocation, error: BaseException) -> Failed:
+        """What stands for a result; a Ctrl-C that found the method at work is not its own, and goes on."""
+        if isinstance(error, KeyboardInterrupt) and not self.remote:
+            raise error
         what, trace = usercode.describe(error)
         return Failed("raised", what, ready.task, self.recorder.counts[ready.slot], trace)
 

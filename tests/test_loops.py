@@ -74,6 +74,7 @@ def test_a_graph_that_communicates_keeps_rays_loop() -> None:
     [
         ("task_error", None, r"the result of task p .* in iteration 1 cannot be sent .*: a RayTaskError is no value"),
         ("task_errors", ("u", "v"), r"the result of task p .* in iteration 1 cannot be sent .*: a RayTaskError is no"),
+        ("interrupts", None, r"task p \(a.interrupts\) raised in iteration 1: KeyboardInterrupt: mine"),
         ("stubborn", None, r"task q \(b.echo\) got a value in iteration 1 that cannot be read .*: leave me alone"),
     ],
 )

@@ -148,6 +148,7 @@ def test_a_failure_skips_its_readers_keeps_the_count_and_shows_only_the_users_fr
     [
         ("odd_error", "raised", "Local: ('odd', 1, 2)"),
         ("exits", "raised", "SystemExit: 3"),
+        ("is_cancelled", "raised", "CancelledError: no more"),
     ],
 )
 def test_any_exception_of_the_user_is_carried_as_text(method: str, kind: str, said: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import os
 import signal
@@ -87,6 +88,14 @@ class Trouble:
 
     def exits(self, x):
         raise SystemExit(3)
+
+    def is_cancelled(self, x):
+        raise asyncio.CancelledError("no more")
+
+    def interrupts(self, x):
+        if x < 0:
+            raise KeyboardInterrupt("mine")
+        return [x]
 
     def three(self, x):
         return x, x, x
