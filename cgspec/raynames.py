@@ -10,6 +10,7 @@ import os
 import pathlib
 import shutil
 import socket
+import sys
 import tempfile
 import threading
 import time
@@ -20,10 +21,6 @@ from typing import Any
 
 READ_ERROR = "RaySystemError"
 """The class of what arrives in place of a value that could not be read; told by name, since the worker has no ray."""
-
-
-_COMPILING = threading.Lock()
-"""Held while Ray's loop is replaced, which is so for the whole process."""
 
 
 class Moved(RuntimeError):
@@ -123,19 +120,48 @@ def _read(reader: Any) -> list[Any]:
     return found
 
 
+class _Loops:
+    """Stands for one of Ray's loops while graphs are compiled; pickled, it is what the thread asked for, or Ray's."""
+
+    def __init__(self, rays: Callable[..., None]) -> None:
+        self.rays = rays
+        self.asked: dict[int, Callable[..., None]] = {}
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, str]]:
+        found = self.asked.get(threading.get_ident(), self.rays)
+        return getattr, (sys.modules[found.__module__], found.__name__)
+
+
+LOOPS = ("do_exec_tasks", "do_profile_tasks")
+"""What Ray gives an actor to run; the second in its event mode, which is not used where cgspec runs a graph."""
+_REPLACING = threading.Lock()
+
+
 @contextlib.contextmanager
 def loop_replaced(loop: Callable[..., None]) -> Iterator[None]:
-    """A graph that is compiled meanwhile has its actors run ``loop`` instead of Ray's, with the same arguments.
+    """A graph that this thread compiles meanwhile has its actors run ``loop`` instead of Ray's, in the same manner.
 
     Args:
-        loop: a function of a module, which every actor imports, also those of graphs that another thread compiles.
+        loop: a function of a module, which every actor imports.
     """
-    from ray.dag import compiled_dag_node
+    from ray.dag import compiled_dag_node as module
 
-    _need(compiled_dag_node, "do_exec_tasks")
-    with _COMPILING, contextlib.ExitStack() as stack:
-        _swap(stack, compiled_dag_node, "do_exec_tasks", loop)
+    me = threading.get_ident()
+    with _REPLACING:
+        for name in LOOPS:
+            there = _need(module, name)
+            stand_in = there if isinstance(there, _Loops) else _Loops(there)
+            stand_in.asked[me] = loop
+            setattr(module, name, stand_in)
+    try:
         yield
+    finally:
+        with _REPLACING:
+            for name in LOOPS:
+                stand_in = getattr(module, name)
+                del stand_in.asked[me]
+                if not stand_in.asked:
+                    setattr(module, name, stand_in.rays)
 
 
 def ray_loop() -> Callable[..., None]:

@@ -52,6 +52,16 @@ def test_actors_of_a_plain_graph_go_the_short_way_and_import_no_torch() -> None:
         assert [_asked(engine, actor) for actor in (0, 1)] == [(["cgspec.engines.loops"], False)] * 2
 
 
+def test_rays_event_mode_takes_the_loop_from_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The switch of the environment, which Ray reads when it is imported: it is cgspec's profiler that is meant."""
+    from ray.dag import constants
+
+    monkeypatch.setattr(constants, "RAY_CGRAPH_ENABLE_PROFILING", True)
+    with started(_two().graph("q"), options()) as engine:
+        assert one(engine, 5) == [5]
+        assert _asked(engine)[0] == ["cgspec.engines.loops"]
+
+
 def test_the_short_way_can_be_left() -> None:
     with started(_two().graph("q"), options(engine={"short_loop": False})) as engine:
         assert one(engine, 5) == [5]
@@ -182,11 +192,3 @@ def test_an_error_that_a_writer_sent_goes_on_to_every_reader() -> None:
     operate = _operate(parts, [lambda values: pytest.fail("called")])
     assert [operate(operation) for operation in "rcw"] == [False, False, False]
     assert seen == ["x", f"a = {wrong}", f"b = {wrong}"]
-
-
-def test_actors_of_others_run_rays_own_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A graph of the user's own may be compiled in another thread meanwhile."""
-    ran: list[object] = []
-    monkeypatch.setattr(raynames, "ray_loop", lambda: lambda *given: ran.append(given))
-    loops.run("an actor", ["a task"], "schedule", False)
-    assert ran == [("an actor", ["a task"], "schedule", False)]

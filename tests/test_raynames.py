@@ -9,6 +9,7 @@ import pathlib
 import pickle
 import sys
 import types
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -110,15 +111,47 @@ def _loop_of_ours(*_: object) -> None:
     """Stands in for a loop."""
 
 
+def _another_loop(*_: object) -> None:
+    """Stands in for a loop."""
+
+
 def test_a_graph_that_is_compiled_takes_another_loop() -> None:
     from ray.dag import compiled_dag_node
 
     source = inspect.getsource(compiled_dag_node.CompiledDAG._get_or_compile)
-    assert "exec_task_func = do_exec_tasks" in source
-    rays = raynames.ray_loop()
+    for name in raynames.LOOPS:
+        assert f"exec_task_func = {name}" in source
+    rays = [getattr(compiled_dag_node, name) for name in raynames.LOOPS]
     with raynames.loop_replaced(_loop_of_ours):
-        assert compiled_dag_node.do_exec_tasks is _loop_of_ours
-    assert raynames.ray_loop() is rays is compiled_dag_node.do_exec_tasks
+        assert _arrived(_sent()) == [_loop_of_ours] * 2
+    assert [getattr(compiled_dag_node, name) for name in raynames.LOOPS] == rays
+    assert raynames.ray_loop() is rays[0]
+
+
+def _sent() -> list[bytes]:
+    """Each loop as an actor gets it, in a graph that this thread compiles now."""
+    from ray.dag import compiled_dag_node
+
+    return [ray.cloudpickle.dumps(getattr(compiled_dag_node, name)) for name in raynames.LOOPS]
+
+
+def _arrived(sent: list[bytes]) -> list[Any]:
+    """In a process that compiles nothing meanwhile."""
+    return [ray.cloudpickle.loads(loop) for loop in sent]
+
+
+def test_a_graph_that_another_thread_compiles_meanwhile_keeps_its_own_loop() -> None:
+    rays, ours, another = _arrived(_sent()), [_loop_of_ours] * 2, [_another_loop] * 2
+    theirs = raynames.loop_replaced(_another_loop)
+    with ThreadPoolExecutor(1) as other:
+        with raynames.loop_replaced(_loop_of_ours):
+            sent = [_sent(), other.submit(_sent).result()]
+            other.submit(theirs.__enter__).result()
+            sent += [_sent(), other.submit(_sent).result()]
+        sent += [_sent(), other.submit(_sent).result()]
+        other.submit(theirs.__exit__, None, None, None).result()
+    assert [_arrived(each) for each in sent] == [ours, rays, ours, another, rays, another]
+    assert raynames.ray_loop() is rays[0]
 
 
 def test_the_parts_of_a_task_are_where_its_channels_are() -> None:

@@ -9,26 +9,24 @@ and references, 54 µs this way and by ``Ends``; with eight iterations in flight
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ray.exceptions import RayChannelError, RayChannelTimeoutError, RayTaskError
 
 from cgspec import raynames
 from cgspec.engines.ends import WAIT, Read
-from cgspec.engines.host import Host
 from cgspec.steps import Run
 
+if TYPE_CHECKING:
+    from cgspec.engines.host import Host
 
-def run(actor: object, tasks: Sequence[Any], *more: Any) -> None:
-    """Ray's loop of a graph's actor, whose tasks may be shortened; ends when the graph is taken down.
 
-    Args:
-        actor: a ``Host``, or any other: a graph of the user's own may be compiled at the same time.
-    """
-    if isinstance(actor, Host) and actor.worker.plain:
+def run(host: Host, tasks: Sequence[Any], *more: Any) -> None:
+    """Ray's loop of a graph's actor, whose tasks may be shortened; ends when the graph is taken down."""
+    if host.worker.plain:
         for task in tasks:
-            raynames.replace_operation(task, _shortened(raynames.parts_of(task), actor.worker.calls))
-    raynames.ray_loop()(actor, tasks, *more)
+            raynames.replace_operation(task, _shortened(raynames.parts_of(task), host.worker.calls))
+    raynames.ray_loop()(host, tasks, *more)
 
 
 def _shortened(parts: raynames.Parts, calls: Sequence[Run]) -> Callable[..., bool]:
