@@ -6,7 +6,9 @@ That both give what Ray's own do is in test_engines and test_equivalence.
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -165,6 +167,29 @@ def test_what_finds_no_room_goes_with_the_next_read_and_in_its_order(monkeypatch
     assert seen[3:] == [], "what has room waits for what was before it"
     y.room = 1
     assert ends.read() == ["done"] and seen[3:] == ["out", "y = 4", "x = 5", "out"]
+
+
+def test_one_thread_writes_while_another_one_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a live graph does where calls overlap: a value that is being written is not written once more."""
+    seen: list[str] = []
+    writing, go_on = threading.Semaphore(0), threading.Event()
+
+    class Busy(Channel):
+        def write(self, value: object, timeout: float | None = None) -> None:
+            writing.release()
+            assert go_on.wait(30)
+            super().write(value, timeout)
+
+    busy, out = Busy("x", seen, room=2), Channel("out", seen, RayChannelTimeoutError, "done")
+    ends = _ends(monkeypatch, [(busy, 0)], [out])
+    with ThreadPoolExecutor(2) as threads:
+        wrote = threads.submit(ends.write, [1])
+        assert writing.acquire(timeout=30)
+        read = threads.submit(ends.read)
+        again = writing.acquire(timeout=0.5)
+        go_on.set()
+        assert (wrote.result(), read.result(), again) == (None, ["done"], False)
+    assert seen.count("x = 1") == 1
 
 
 def _operate(parts: raynames.Parts, calls: list[Run]) -> Callable[[str], bool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -24,7 +25,8 @@ class Ends:
 
     Ray's ``execute`` makes a reference per output, which may be asked for in any order, or never: a third of what a
     driver does for a small graph goes into the bookkeeping. It raises, too, where a channel has no room (that of a
-    reader on another node has one buffer, whatever is in flight); here what has no room goes with the next read.
+    reader on another node has one buffer, whatever is in flight); here what has no room goes with the next read. One
+    thread may write while another one reads.
     """
 
     def __init__(self, compiled: Any) -> None:
@@ -32,6 +34,7 @@ class Ends:
         self._writes: list[tuple[Write, int]] = [(channel.write, place or 0) for channel, place in writes]
         self._reads: list[Read] = [channel.read for channel in reads]
         self._left: deque[tuple[Write, object]] = deque()
+        self._sending = threading.Lock()
 
     def write(self, arguments: Sequence[object]) -> None:
         """Submits one iteration; never waits."""
@@ -70,12 +73,13 @@ class Ends:
 
     def _send(self) -> None:
         """Writes what is left, as far as there is room."""
-        while self._left:
-            write, value = self._left[0]
-            try:
-                write(value, 0)
-            except RayChannelTimeoutError as error:
-                if raynames.lost_while_growing(error):
-                    raise BufferError(GROWN) from None
-                return
-            self._left.popleft()
+        with self._sending:
+            while self._left:
+                write, value = self._left[0]
+                try:
+                    write(value, 0)
+                except RayChannelTimeoutError as error:
+                    if raynames.lost_while_growing(error):
+                        raise BufferError(GROWN) from None
+                    return
+                self._left.popleft()
