@@ -477,21 +477,36 @@ def remove_session(folder: pathlib.Path) -> None:
         latest.unlink(missing_ok=True)
 
 
+MONITOR = "CompiledGraphMonitorThread"
+"""Ray's thread that takes a graph down whose loops end; it fails where one ends before the graph is all made."""
+
+
 def redirect_raylet(say: Callable[[str], object]) -> Callable[[], None]:
-    """Sends what Ray's listener would print on the driver's stdout (deaths, a page each) to ``say``.
+    """Sends what Ray's listener would print on the driver's stdout (deaths, a page each), and what ends a monitor, to
+    ``say``.
 
     Returns:
         What undoes it.
     """
     from ray._private import worker
 
-    original = _need(worker, "print_to_stdstream")
+    original, hook = _need(worker, "print_to_stdstream"), threading.excepthook
 
     def listen(data: Any, ignore_prefix: bool) -> None:
         say("\n".join(data.get("lines", ())))
 
-    worker.print_to_stdstream = listen
-    return lambda: setattr(worker, "print_to_stdstream", original)
+    def ended(error: threading.ExceptHookArgs) -> None:
+        if error.thread is not None and error.thread.name == MONITOR:
+            say(f"{MONITOR}: {error.exc_value!r}")
+        else:
+            hook(error)
+
+    worker.print_to_stdstream, threading.excepthook = listen, ended
+
+    def undo() -> None:
+        worker.print_to_stdstream, threading.excepthook = original, hook
+
+    return undo
 
 
 def wait_for_tensors(seconds: float) -> Callable[[], None]:

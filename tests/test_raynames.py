@@ -8,6 +8,7 @@ import inspect
 import pathlib
 import pickle
 import sys
+import threading
 import types
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -240,6 +241,28 @@ def test_what_the_raylet_says_can_be_redirected() -> None:
     undo()
     assert said == ["a worker died"] and worker.print_to_stdstream is original
     assert "print_to_stdstream" in inspect.getsource(worker.listen_error_messages)
+
+
+def test_what_ends_a_graphs_monitor_is_told_elsewhere() -> None:
+    """An actor that dies while a graph is being made ends the monitor's thread with a traceback."""
+    from ray.dag import compiled_dag_node
+
+    assert f'self.name = "{raynames.MONITOR}"' in inspect.getsource(compiled_dag_node.CompiledDAG._monitor_failures)
+    said: list[str] = []
+    others: list[object] = []
+    hook, threading.excepthook = threading.excepthook, lambda error: others.append(error.exc_value)
+    try:
+        undo = raynames.redirect_raylet(said.append)
+        for name in (raynames.MONITOR, "mine"):
+            thread = threading.Thread(target=lambda: None.close(), name=name)  # type: ignore[attr-defined]
+            thread.start()
+            thread.join()
+        undo()
+        assert threading.excepthook(types.SimpleNamespace(exc_value="later")) is None  # type: ignore[arg-type]
+    finally:
+        threading.excepthook = hook
+    assert said == [f"{raynames.MONITOR}: AttributeError(\"'NoneType' object has no attribute 'close'\")"]
+    assert [str(other) for other in others] == ["'NoneType' object has no attribute 'close'", "later"]
 
 
 def test_the_noisy_loggers_and_the_switches_are_still_used() -> None:
