@@ -10,7 +10,7 @@ from tests.bench import graphs, table
 from tests.bench.sides import Cgspec, Script, alternate, both, checked, middle, one_ray, p50, rate
 from tests.bench.table import Row, spread
 
-ROUNDS = 12
+ROUNDS = 10
 SHORT = {"hop": graphs.hop, "fan": graphs.fan, "chain of three": graphs.chain_of_three, "quickstart": graphs.layers}
 SEEDS = (1, 3, 5, 6)
 """Of random graphs: the first ones that have a chain."""
