@@ -13,6 +13,7 @@ from engines_running import ROOT, one, options, run, started
 from graphs import Drawing
 
 from cgspec import usercode
+from cgspec.checking import check
 from cgspec.engines import Phase
 from cgspec.errors import TaskRaised
 from cgspec.fusion import fuse, fused_tasks
@@ -181,3 +182,10 @@ def test_several_results_of_a_chain_are_read_behind_it(cluster: None) -> None:
     graph = drawing.graph("t2")
     assert chains(graph) == [["t0", "t1"]]
     assert run(graph, [[1, 0], [2, 0]], options()) == [[22], [44]]
+
+
+def test_the_specs_that_come_along_have_nothing_to_fuse() -> None:
+    """So no run of theirs is slower for it, as the README says."""
+    for file in sorted((ROOT.parent.parent / "specs").glob("*.yaml")):
+        graph = check(file).graph
+        assert graph is not None and chains(graph, transports=False) == [] == chains(graph, transports=True), file
