@@ -16,7 +16,6 @@ import click
 from cgspec.checking import Checked, check
 from cgspec.commands.printing import require, say, spec_options
 from cgspec.errors import CgspecError, UsageError
-from cgspec.raynames import profilers_of_switches
 
 if TYPE_CHECKING:
     from cgspec.job import Job
@@ -146,6 +145,8 @@ def _checked(spec: str, overrides: Sequence[str], options: dict[str, Any], point
 
 def _option_overrides(overrides: Sequence[str], options: dict[str, Any]) -> list[str]:
     """Flags as overrides, so that a finding about one has a place."""
+    from cgspec.raynames import profilers_of_switches
+
     profiles = list(options["profile"]) or profilers_of_switches(overrides)
     said = [f"profile=[{', '.join(profiles)}]"] if profiles else []
     if options["iterations"] is not None:
