@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from cgspec.evaluating import Unmade, evaluate
 from cgspec.graph import Path
+from cgspec.payloads import detach
 from cgspec.steps import Call, Enter, Forward, Leave, Step, Take, pick
 from cgspec.values import Scope, Value
 
@@ -111,6 +112,10 @@ class Invocation:
         self.constants = made_all(step.consts, "with", f"the constant {{}} of task {step.name}", scope, task=step.task)
         self.positional, self.named = _arrange(self.method, step.arguments)
         self.simple = all(isinstance(take, int) for take in (*self.positional, *(take for _, take in self.named)))
+
+    def take_in(self, values: tuple[object, ...]) -> tuple[object, ...]:
+        """The values, those from other processes freed from shared memory."""
+        return tuple([detach(value) if place in self.arrived else value for place, value in enumerate(values)])
 
     def call(self, values: tuple[object, ...]) -> object:
         """Calls the user's method on what arrived."""

@@ -24,7 +24,7 @@ from cgspec.fusion import chained
 from cgspec.graph import Actor
 from cgspec.invocation import FLUSH, Failed, FailedTask, Invocation, made_all
 from cgspec.looks import Looked
-from cgspec.payloads import ATOMS, detach, to_host
+from cgspec.payloads import ATOMS, to_host
 from cgspec.profilers import Ranges, Watch, WatchJob, make_watch
 from cgspec.raynames import READ_ERROR, read_error
 from cgspec.recorder import Held, Recorder, capacity_for
@@ -110,8 +110,7 @@ class Worker:
         self._chains: list[Chain] = []
         self._tasks: list[int] = []
         self._user: Any = None
-        self._thread = 0
-        self._doing = ""
+        self._thread, self._doing = 0, ""
         self._current: Invocation | None = None
         self._since = now()
         self._last: Invocation | None = None
@@ -267,7 +266,7 @@ class Worker:
             for value in found:
                 if type(value) is Failed or type(value).__name__ == READ_ERROR:
                     return self._failed(value, ready, iteration), values
-            return None, _arrive(ready, values) if found and self.remote else values
+            return None, ready.take_in(values) if found and self.remote else values
         except Exception as error:
             return Failed("unreadable", usercode.describe(error)[0], ready.task, iteration), values
 
@@ -399,8 +398,3 @@ class Worker:
 def _unfit(step: Enter, values: tuple[object, ...], iteration: int) -> Failed | None:
     reason = collectives.unfit(step.collective, step.size, values)
     return Failed("raised", reason, step.task, iteration) if reason is not None else None
-
-
-def _arrive(ready: Invocation, values: tuple[object, ...]) -> tuple[object, ...]:
-    """The values, those from other processes freed from shared memory."""
-    return tuple([detach(value) if place in ready.arrived else value for place, value in enumerate(values)])
