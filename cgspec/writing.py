@@ -8,13 +8,15 @@ from typing import Any
 import yaml
 
 _NUMBER_LIKE = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|0o[0-7]+|0x[0-9a-fA-F]+")
+_BREAK = re.compile("[\n\x85\u2028\u2029]")
+"""What PyYAML takes for a line's end, so that in single quotes it reads as a space."""
 
 
 class _Dumper(yaml.SafeDumper):
     """Writes what a reader of YAML 1.2 reads back: text that looks like a number there is quoted."""
 
     def represent_text(self, text: str) -> yaml.ScalarNode:
-        style = '"' if _NUMBER_LIKE.fullmatch(text) or "\n" in text else None
+        style = '"' if _NUMBER_LIKE.fullmatch(text) or _BREAK.search(text) else None
         return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
     def represent_float_short(self, number: float) -> yaml.ScalarNode:

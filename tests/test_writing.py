@@ -1,6 +1,6 @@
 """What is written as YAML reads back the same by our own strict reader."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cgspec import source
@@ -13,6 +13,7 @@ DATA = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from("xyz"), DATA, min_size=1))
+@example({"x": "\x85", "y": ["a\u2028b", "\u2029 "], "z": {"a": "\n\r\n", "b": "\ufeff\t"}})
 def test_data_reads_back_the_same(data):
     document = source.read(as_yaml(data), "written.yaml")
     assert (document.data, document.findings) == (data, [])
