@@ -50,6 +50,16 @@ def test_what_has_ended_is_not_waited_for() -> None:
     assert lines[1] == "b (pid 2) waits to run q, iteration 8, for p on a"
 
 
+def test_a_member_in_a_collective_waits_and_one_that_does_not_come_is_named() -> None:
+    """Though it came to its own task a moment later."""
+    drawing = Drawing().actor("a", "plain.py:Counter").actor("b", "plain.py:Counter").input("x")
+    drawing.task("p", "a.inc", {"x": "inputs.x"}).task("q", "b.inc", {"x": "inputs.x"})
+    graph = drawing.collective("s", "allreduce", ["p", "q"]).graph("s.0", "s.1")
+    seen = (Position(0, pid=1, task=2, iteration=7, seconds=9.0), Position(1, pid=2, task=1, iteration=7, seconds=8.9))
+    assert stalled(graph, sources(graph), seen, "so", "measure").failure.task == "q"
+    assert stalled(graph, sources(graph), seen[:1], "so", "measure").failure.task == "s.0"
+
+
 def test_an_actor_that_does_not_answer_is_the_one_to_blame() -> None:
     graph = crossing()
     seen = (Position(0, pid=5, reachable=False), Position(1, pid=6, upcoming=1, iteration=0))

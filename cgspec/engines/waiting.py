@@ -101,8 +101,12 @@ class Watchdog(threading.Thread):
 def stalled(
     graph: Graph, sources: dict[int, tuple[int, ...]], seen: tuple[Position, ...], what: str, phase: str
 ) -> Stalled:
-    """The error of a stall: the task that does not come back, or what everybody waits for."""
-    busy = max((p for p in seen if p.task is not None), key=lambda p: p.seconds, default=None)
+    """The error of a stall: the task that does not come back, or what everybody waits for.
+
+    Who is in a collective waits for its other members: it is named only where nobody is in a task of another kind.
+    """
+    inside = [(graph.tasks[p.task].collective is None, p.seconds, p) for p in seen if p.task is not None]
+    busy = max(inside, key=lambda each: each[:2])[2] if inside else None
     lines = chain(graph, sources, seen)
     silent = next((p for p in seen if not p.reachable), None)
     if busy is None and silent is not None:
