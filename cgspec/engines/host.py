@@ -37,7 +37,7 @@ class Settings:
 
     Attributes:
         buffer: bytes of each channel that it writes.
-        plain: whether its loop goes the short way: it has no GPU, and the graph does not communicate.
+        plain: whether its loop goes the short way: it has no GPU, and no task has a transport or is a collective.
     """
 
     buffer: int
